@@ -1,0 +1,17 @@
+// Command coredns is CoreDNS with only the plugins that the node's Corefile
+// names, which compiles in a fraction of the time of the full set.
+package main
+
+import (
+	"github.com/coredns/coredns/coremain"
+
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/ready"
+	_ "github.com/coredns/coredns/plugin/template"
+)
+
+func main() {
+	coremain.Run()
+}

@@ -1,0 +1,128 @@
+"""`InferenceCache`: the object as a whole, with the rules that span its parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from cachewright.api.base import ApiModel, Rule
+from cachewright.api.gateway import GatewaySpec
+from cachewright.api.layers import LayersSpec
+from cachewright.api.limits import Limits
+from cachewright.api.model import ModelSpec, UpstreamSpec
+from cachewright.api.names import MAX_NAME_LENGTH
+from cachewright.api.routes import Route
+from cachewright.api.status import InferenceCacheStatus
+from cachewright.api.stores import StoresSpec
+from cachewright.api.tenancy import TenancySpec
+
+UPSTREAM_KEY_NEEDS_SOURCE: Final = Rule(
+    cel="!has(self.upstream.apiKeySecretRef) || has(self.tenancy.source)",
+    message="upstream.apiKeySecretRef needs tenancy.source, else anybody could use the upstream's key",
+    field=".tenancy",
+)
+ROUTE_NAMES_ARE_UNIQUE: Final = Rule(
+    cel="!has(self.routes) || self.routes.all(r, self.routes.exists_one(s, s.name == r.name))",
+    message="routes must have unique names",
+    field=".routes",
+)
+REDIS_OWNERSHIP_IS_IMMUTABLE: Final = Rule(
+    cel="has(self.stores.redis.managed) == has(oldSelf.stores.redis.managed)",
+    message="stores.redis cannot change between managed and external; create a new InferenceCache instead",
+    field=".stores.redis",
+)
+REDIS_FLAVOR_IS_IMMUTABLE: Final = Rule(
+    cel=(
+        "!has(self.stores.redis.managed) || !has(oldSelf.stores.redis.managed)"
+        " || self.stores.redis.managed.flavor == oldSelf.stores.redis.managed.flavor"
+    ),
+    message="stores.redis.managed.flavor is immutable; create a new InferenceCache instead",
+    field=".stores.redis.managed.flavor",
+)
+NAME_IS_SHORT: Final = Rule(
+    cel=f"self.metadata.name.size() <= {MAX_NAME_LENGTH}",
+    message=f"metadata.name must be at most {MAX_NAME_LENGTH} characters, to leave room for suffixes",
+    field=".metadata.name",
+)
+NAME_IS_A_LABEL: Final = Rule(
+    cel="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+    message="metadata.name must be lower-case letters, digits and dashes, and start with a letter",
+    field=".metadata.name",
+)
+
+
+class InferenceCacheSpec(ApiModel):
+    """What is cached, for whom, where, and for how long."""
+
+    rules = (
+        UPSTREAM_KEY_NEEDS_SOURCE,
+        ROUTE_NAMES_ARE_UNIQUE,
+        REDIS_OWNERSHIP_IS_IMMUTABLE,
+        REDIS_FLAVOR_IS_IMMUTABLE,
+    )
+
+    model: ModelSpec
+    """The model whose answers are cached."""
+    upstream: UpstreamSpec
+    """Where answers come from."""
+    tenancy: TenancySpec
+    """Which requests may share answers."""
+    routes: Annotated[list[Route], Field(max_length=32)] | None = Field(
+        default=None, json_schema_extra={"x-kubernetes-list-type": "atomic"}
+    )
+    """Rules per kind of request, first match wins; without routes, one default route for
+    `/v1/chat/completions`."""
+    stores: StoresSpec
+    """Where entries are kept."""
+    layers: LayersSpec
+    """What is cached, and for how long."""
+    limits: Limits = Field(default_factory=Limits)
+    """What the cache may cost a request."""
+    gateway: GatewaySpec = Field(default_factory=GatewaySpec)
+    """The caching gateway's pods."""
+    deletion_policy: Literal["Retain"] = "Retain"
+    """What happens to entries in external stores when the object is deleted. Retain: they expire by
+    their TTL; no finalizer is set."""
+    suspend: bool = False
+    """True: change nothing, and say so in status."""
+
+
+class ObjectMeta(ApiModel):
+    """The part of `metadata` that we read; the rest is the API server's business."""
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """Name of the object."""
+    namespace: Annotated[str, Field(max_length=63)] = "default"
+    """Namespace of the object and of everything made for it."""
+    uid: str = ""
+    """Unique id, set by the API server; empty without a cluster."""
+    generation: int = 0
+    """Rises with each change of the spec."""
+    deletion_timestamp: str | None = None
+    """Set while the object is being deleted."""
+
+
+class InferenceCache(ApiModel):
+    """Cache layers in front of one model.
+
+    It declares TTLs, tenant scope and model version; the operator runs the stores and the gateway.
+    """
+
+    rules = (NAME_IS_SHORT, NAME_IS_A_LABEL)
+
+    api_version: Literal["cachewright.dev/v1alpha1"] = "cachewright.dev/v1alpha1"
+    """Version of this schema."""
+    kind: Literal["InferenceCache"] = "InferenceCache"
+    """Kind of this object."""
+    metadata: ObjectMeta
+    """Name, namespace and the like."""
+    spec: InferenceCacheSpec
+    """What is wanted."""
+    status: InferenceCacheStatus | None = None
+    """What has been seen."""

@@ -1,0 +1,65 @@
+"""`spec.model` and `spec.upstream`: which model is cached, and where its answers come from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cachewright.api.base import ApiModel, Rule
+from cachewright.api.durations import Duration
+from cachewright.api.references import HeaderName, SecretKeyRef
+
+ModelName = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^\S+$")]
+"""A model's name as requests and answers carry it."""
+
+UpstreamPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^/[^?#\s]*$")]
+"""An absolute URL path without query or fragment."""
+
+
+class ModelSpec(ApiModel):
+    """The model whose answers are cached."""
+
+    name: ModelName
+    """Name that requests ask for; requests for other models are passed on uncached."""
+    aliases: Annotated[list[ModelName], Field(max_length=32)] = Field(
+        default_factory=list, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Further names the upstream may answer with, such as a dated snapshot of the same model."""
+    version: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^\S+$")]
+    """Version of the model's weights and settings; change it, and every layer that depends on the model
+    starts a new keyspace."""
+
+
+class UpstreamSpec(ApiModel):
+    """The engine or provider that answers what the cache cannot."""
+
+    rules = (
+        Rule(
+            cel="!has(self.caSecretRef) || self.url.startsWith('https://')",
+            message="caSecretRef needs an https:// url",
+            field=".caSecretRef",
+        ),
+    )
+
+    url: Annotated[
+        str,
+        Field(min_length=8, max_length=2048, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"),
+        Rule(cel="isURL(self)", message="must be a URL such as http://vllm.ml:8000/v1"),
+    ]
+    """Base URL of the OpenAI-compatible API, with its path prefix, such as `http://vllm.ml:8000/v1`."""
+    timeout: Duration = "120s"
+    """Longest wait for the upstream's first byte, and between two parts of a stream."""
+    api_key_secret_ref: SecretKeyRef | None = None
+    """Key sent to the upstream as bearer token in place of the client's; needs a tenancy source."""
+    ca_secret_ref: SecretKeyRef | None = None
+    """PEM bundle of the certificate authorities that the upstream's certificate is checked against."""
+    allowed_paths: Annotated[list[UpstreamPath], Field(max_length=64)] = Field(
+        default_factory=list, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Paths beyond inference (below the gateway's root, such as `/v1/files`) that are passed on."""
+    vary_headers: Annotated[list[HeaderName], Field(max_length=16)] = Field(
+        default_factory=list, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Request headers that change the answer; part of every key, beside OpenAI-Organization,
+    OpenAI-Project, OpenAI-Beta and api-version."""

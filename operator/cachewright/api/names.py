@@ -1,0 +1,35 @@
+"""Names that users and other programs rely on: API group, labels, annotations. They are for ever."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "cachewright.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "InferenceCache"
+PLURAL: Final = "inferencecaches"
+SINGULAR: Final = "inferencecache"
+SHORT_NAME: Final = "icache"
+CATEGORY: Final = "cachewright"
+CRD_NAME: Final = f"{PLURAL}.{GROUP}"
+
+FIELD_MANAGER: Final = "cachewright"
+"""The one field manager of every server-side apply."""
+
+LABEL_USE: Final = "cachewright.dev/use"
+"""On a user's Secret, value `"true"`: this Secret may be used by InferenceCaches of its namespace."""
+
+LABEL_CACHE: Final = "cachewright.dev/cache"
+"""On each child: the name of its InferenceCache."""
+
+LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+LABEL_NAME: Final = "app.kubernetes.io/name"
+LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+
+ANNOTATION_CHECKSUM_PREFIX: Final = "checksum.cachewright.dev/"
+"""On pod templates: a checksum per input that must roll the pods when it changes."""
+
+MAX_NAME_LENGTH: Final = 40
+"""Leaves room for the longest suffix we append within the 63 characters of a DNS label."""

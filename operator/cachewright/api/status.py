@@ -1,0 +1,62 @@
+"""`status`: what the operator has seen, written by the operator alone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cachewright.api.base import ApiModel
+
+Timestamp = Annotated[
+    str,
+    Field(max_length=32, pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$"),
+]
+"""A moment in UTC, RFC 3339."""
+
+
+class Condition(ApiModel):
+    """One aspect of the object's state, as in the Kubernetes API conventions."""
+
+    type: Annotated[str, Field(min_length=1, max_length=316)]
+    """Which aspect, such as Ready."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
+    observed_generation: Annotated[int, Field(ge=0)]
+    """Generation of the spec that this was seen for."""
+    last_transition_time: Timestamp
+    """When `status` last changed."""
+    reason: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Z][A-Za-z0-9]*$")]
+    """One word for programs; docs/conditions.md explains each."""
+    message: Annotated[str, Field(max_length=4096)]
+    """One sentence for people."""
+
+
+class LayerStatus(ApiModel):
+    """One layer as it is served now."""
+
+    name: Annotated[str, Field(min_length=1, max_length=32)]
+    """Name of the layer, such as Exact."""
+    keyspace: Annotated[str, Field(min_length=1, max_length=64)]
+    """Keyspace whose entries are served, `<id>-<incarnation>`."""
+    since: Timestamp
+    """When that keyspace became active."""
+
+
+class InferenceCacheStatus(ApiModel):
+    """What the operator has seen."""
+
+    observed_generation: Annotated[int, Field(ge=0)] | None = None
+    """Generation of the spec that this status describes."""
+    conditions: Annotated[list[Condition], Field(max_length=32)] = Field(
+        default_factory=list,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    """Ready, Reconciling and Stalled (kstatus), and one per component."""
+    endpoint: Annotated[str, Field(max_length=512)] | None = None
+    """URL that clients use as OpenAI base URL."""
+    layers: Annotated[list[LayerStatus], Field(max_length=16)] = Field(
+        default_factory=list,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    """The layers as they are served now."""

@@ -1,0 +1,70 @@
+"""The one exception tree; every package raises from it and converts its clients' errors into it.
+
+CachewrightError
+├── InvalidInput            what a person wrote cannot be used; the message says what to write
+│   ├── InvalidSpec         an InferenceCache breaks a rule of the schema
+│   └── InvalidDocument     a mounted or stored document (policy, record, API keys) does not parse
+├── StoreError              a cache store did not do what was asked
+│   ├── StoreUnavailable    refused, reset, timed out: worth trying again
+│   └── StoreRefused        answered with an error: authentication, permission, out of memory
+└── KubeError               the Kubernetes API did not do what was asked
+    ├── KubeUnavailable     no answer: worth trying again
+    ├── KubeNotFound        404
+    ├── KubeConflict        409: somebody else wrote first, or owns the field
+    ├── KubeForbidden       403: the operator's role lacks a verb
+    └── KubeInvalid         400 or 422: the API server refused the object
+"""
+
+from __future__ import annotations
+
+
+class CachewrightError(Exception):
+    """Root of everything this project raises on purpose."""
+
+
+class InvalidInput(CachewrightError):
+    """What a person wrote cannot be used; the message says what to write instead."""
+
+
+class InvalidSpec(InvalidInput):
+    """An InferenceCache breaks a rule of the schema."""
+
+
+class InvalidDocument(InvalidInput):
+    """A mounted or stored document does not parse; the last good one stays in use."""
+
+
+class StoreError(CachewrightError):
+    """A cache store did not do what was asked; requests go on without it."""
+
+
+class StoreUnavailable(StoreError):
+    """The store gave no answer in time: refused, reset or timed out."""
+
+
+class StoreRefused(StoreError):
+    """The store answered with an error: authentication, permission, memory."""
+
+
+class KubeError(CachewrightError):
+    """The Kubernetes API did not do what was asked."""
+
+
+class KubeUnavailable(KubeError):
+    """The API server gave no usable answer: connection trouble, timeout, 429 or 5xx."""
+
+
+class KubeNotFound(KubeError):
+    """The object does not exist."""
+
+
+class KubeConflict(KubeError):
+    """Somebody else wrote first, or owns a field we would have to take over."""
+
+
+class KubeForbidden(KubeError):
+    """The operator's role lacks the verb that was used."""
+
+
+class KubeInvalid(KubeError):
+    """The API server refused the object: it breaks a rule or an immutable field changed."""

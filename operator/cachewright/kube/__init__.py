@@ -1,0 +1,1 @@
+"""The Kubernetes API behind one small Protocol; the only importer of the `kubernetes` package."""

@@ -1,0 +1,1 @@
+"""Rules of the data plane as pure functions: what is cacheable, what may be stored, and why not."""

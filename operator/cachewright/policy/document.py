@@ -1,0 +1,103 @@
+"""The policy document: everything a gateway must know, with defaults resolved and units made plain.
+
+`render` writes it into the ConfigMap that gateways mount; local mode builds the same from a manifest. It
+holds no secret, no keyspace (those come from the record alone) and no model version (a bump restarts no
+gateway).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cachewright.errors import InvalidDocument
+
+POLICY_DATA_KEY: Final = "policy.json"
+"""Key in the ConfigMap and file name where it is mounted."""
+
+DEFAULT_VARY_HEADERS: Final = ("openai-organization", "openai-project", "openai-beta", "api-version")
+"""Request headers that are part of every key."""
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class UpstreamPolicy(_Document):
+    """Where misses go."""
+
+    url: str
+    """Base URL with its path prefix and no trailing slash."""
+    timeout_seconds: float
+    """Longest wait for the first byte, and between two parts of a stream."""
+    sends_own_key: bool = False
+    """True: the key in the mounted file `upstream/key` replaces the client's Authorization."""
+    has_own_ca: bool = False
+    """True: certificates are checked against the mounted file `upstream-ca/ca.crt`."""
+    allowed_paths: tuple[str, ...] = ()
+    """Paths beyond inference that are passed on."""
+    vary_headers: tuple[str, ...] = DEFAULT_VARY_HEADERS
+    """Lower-case names of request headers that are part of every key."""
+
+
+class TenancyPolicy(_Document):
+    """Who asks."""
+
+    mode: Literal["Required", "Single"]
+    trusted_header: str | None = None
+    """Lower-case name of the header that carries the tenant."""
+    api_keys: bool = False
+    """True: bearer tokens are looked up in the mounted file `api-keys/keys`."""
+    role_header: str | None = None
+    """Lower-case name of the header that carries the role."""
+    on_missing: Literal["Bypass", "Reject"] = "Bypass"
+
+
+class RoutePolicy(_Document):
+    """Rules for the requests of one route."""
+
+    name: str
+    path: str
+    layers: tuple[Literal["Exact"], ...]
+    sampling: Literal["Strict"] = "Strict"
+    side_effects: bool = False
+
+
+class ExactPolicy(_Document):
+    """The exact layer."""
+
+    ttl_seconds: float
+    budget_seconds: float
+
+
+class GatewayPolicy(_Document):
+    """All that a gateway enacts."""
+
+    cache: str
+    """`namespace/name` of the InferenceCache, for logs and metrics."""
+    cache_id: str
+    """Must equal the record's; a record of another cache is refused."""
+    binding: str
+    """A keyspace is used only when the record names this binding for it; see `keys.fingerprints`."""
+    model: str
+    model_aliases: tuple[str, ...] = ()
+    upstream: UpstreamPolicy
+    tenancy: TenancyPolicy
+    routes: tuple[RoutePolicy, ...]
+    exact: ExactPolicy | None
+    total_budget_seconds: float
+    max_cacheable_body_bytes: int
+    max_body_bytes: int
+
+    def to_json(self) -> str:
+        """Render as JSON; the same policy gives the same text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> GatewayPolicy:
+        """Read what `to_json` wrote; raises InvalidDocument for anything else."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as e:
+            raise InvalidDocument(f"not a gateway policy: {e}") from e

@@ -1,0 +1,87 @@
+"""From an InferenceCache to the policy document of its gateways. Called by `render` and by local mode."""
+
+from __future__ import annotations
+
+from cachewright.api.durations import parse_duration_seconds
+from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
+from cachewright.api.model import UpstreamSpec
+from cachewright.api.quantities import parse_bytes
+from cachewright.api.tenancy import TenancySpec
+from cachewright.keys.fingerprints import exact_binding
+from cachewright.policy.document import (
+    DEFAULT_VARY_HEADERS,
+    ExactPolicy,
+    GatewayPolicy,
+    RoutePolicy,
+    TenancyPolicy,
+    UpstreamPolicy,
+)
+
+DEFAULT_ROUTE = RoutePolicy(name="default", path="/v1/chat/completions", layers=("Exact",))
+"""Used when the object names no routes."""
+
+
+def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPolicy:
+    """Resolve everything a gateway enacts; `cache_id` comes from the record, `key_id` from the digest key."""
+    spec = cache.spec
+    return GatewayPolicy(
+        cache=f"{cache.metadata.namespace}/{cache.metadata.name}",
+        cache_id=cache_id,
+        binding=exact_binding(spec, key_id),
+        model=spec.model.name,
+        model_aliases=tuple(spec.model.aliases),
+        upstream=_upstream(spec.upstream),
+        tenancy=_tenancy(spec.tenancy),
+        routes=_routes(spec),
+        exact=_exact(spec),
+        total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
+        max_cacheable_body_bytes=parse_bytes(spec.limits.max_cacheable_body),
+        max_body_bytes=parse_bytes(spec.limits.max_body),
+    )
+
+
+def _upstream(upstream: UpstreamSpec) -> UpstreamPolicy:
+    extra = [name.lower() for name in upstream.vary_headers]
+    return UpstreamPolicy(
+        url=upstream.url.rstrip("/"),
+        timeout_seconds=parse_duration_seconds(upstream.timeout),
+        sends_own_key=upstream.api_key_secret_ref is not None,
+        has_own_ca=upstream.ca_secret_ref is not None,
+        allowed_paths=tuple(upstream.allowed_paths),
+        vary_headers=tuple(sorted({*DEFAULT_VARY_HEADERS, *extra})),
+    )
+
+
+def _tenancy(tenancy: TenancySpec) -> TenancyPolicy:
+    source = tenancy.source
+    return TenancyPolicy(
+        mode=tenancy.mode,
+        trusted_header=source.trusted_header.name.lower() if source and source.trusted_header else None,
+        api_keys=bool(source and source.api_keys),
+        role_header=tenancy.role.header.lower() if tenancy.role else None,
+        on_missing=tenancy.on_missing,
+    )
+
+
+def _routes(spec: InferenceCacheSpec) -> tuple[RoutePolicy, ...]:
+    if not spec.routes:
+        return (DEFAULT_ROUTE,)
+    return tuple(
+        RoutePolicy(
+            name=route.name,
+            path=route.match.path,
+            layers=tuple(route.layers),
+            sampling=route.sampling,
+            side_effects=route.side_effects,
+        )
+        for route in spec.routes
+    )
+
+
+def _exact(spec: InferenceCacheSpec) -> ExactPolicy | None:
+    if spec.layers.exact is None:
+        return None
+    return ExactPolicy(
+        ttl_seconds=parse_duration_seconds(spec.layers.exact.ttl),
+        budget_seconds=parse_duration_seconds(spec.limits.budget.exact),
+    )
