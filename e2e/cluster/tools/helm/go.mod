@@ -1,3 +1,4 @@
+// The released Helm with exactly its own dependencies.
 module cachewright.dev/e2e/tools/helm
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// The Kubernetes commands of the test cluster.
+// Versions follow ../kubernetes wherever both use a module, so that the compiler does that work once.
 module cachewright.dev/e2e/tools/kube-network-policies
 
 go 1.26.0
@@ -123,7 +123,7 @@ replace (
 
 tool sigs.k8s.io/kube-network-policies/cmd
 
-// The same versions as in ../kubernetes, so that what both use is compiled once.
+// Without these the dependencies below would be newer than in ../kubernetes.
 replace (
 	github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.21.0
 	github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.20.2

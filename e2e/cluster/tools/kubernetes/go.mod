@@ -1,4 +1,4 @@
-// The Kubernetes commands of the test cluster.
+// The Kubernetes commands of the test cluster, and the etcd that this Kubernetes is tested with.
 module cachewright.dev/e2e/tools/kubernetes
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// The Kubernetes commands of the test cluster.
+// Versions follow ../kubernetes wherever both use a module, so that the compiler does that work once.
 module cachewright.dev/e2e/tools/local-path-provisioner
 
 go 1.26.0
