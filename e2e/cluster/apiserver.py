@@ -141,7 +141,7 @@ class ApiServer:
         return done.stdout
 
     def audit_events(self, user: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the requests answered so far (verb, user, objectRef, responseStatus), of one user if named."""
+        """Yield the requests answered so far (verb, user, objectRef, responseStatus), all or one user's."""
         for line in self.audit_log.read_text().splitlines():
             event: dict[str, Any] = json.loads(line)
             if user is None or event["user"]["username"] == user:

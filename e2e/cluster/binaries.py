@@ -92,7 +92,7 @@ API_TOOLS: Final = ("kube-apiserver", "etcd", "kubectl")
 
 
 def cache_key(module: Module, go_version: str) -> str:
-    """Name a module's folder of binaries: its version and a digest of pins, own source, flags and compiler."""
+    """Name a module's folder of binaries: version, and a digest of pins, own source, flags and compiler."""
     digest = hashlib.sha256(f"{go_version}\n{module.link_flags}\n".encode())
     for name in ("go.mod", "go.sum", "main.go"):
         source = module.folder / name
@@ -113,8 +113,8 @@ def ensure(names: Iterable[str] = tuple(TOOLS)) -> dict[str, Path]:
     go = _Go()
     places = {name: _place(TOOLS[name], go.version) for name in wanted}
     missing = [name for name in wanted if not places[name].exists()]
-    for module in dict.fromkeys(TOOLS[name].module for name in missing):
-        _build(module, [TOOLS[name] for name in missing if TOOLS[name].module == module], missing, go)
+    for number, name in enumerate(missing, start=1):
+        _build(TOOLS[name], places[name], f"{number} of {len(missing)}", go)
     return places
 
 
@@ -134,9 +134,9 @@ class _Go:
         found = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
         if found is None:
             raise ClusterError(
-                "Go is not installed, and the test cluster is built from pinned Go modules: install Go 1.26 or "
-                "later and put it on PATH (for the API tests alone, KUBEBUILDER_ASSETS may name a folder with "
-                "etcd, kube-apiserver and kubectl)"
+                "Go is not installed, and the test cluster is built from pinned Go modules: install Go 1.26 "
+                "or later and put it on PATH (for the API tests alone, KUBEBUILDER_ASSETS may name a folder "
+                "with etcd, kube-apiserver and kubectl)"
             )
         self.command = found
         self.environment = os.environ | {
@@ -162,22 +162,16 @@ class _Go:
         self.version = asked.stdout.strip()
 
 
-def _build(module: Module, tools: list[Tool], missing: list[str], go: _Go) -> None:
-    """Build some of a module's tools, and move each into place when it is whole."""
-    target = cache.tools() / cache_key(module, go.version)
-    with cache.lock(target.with_name(f"{target.name}.lock"), f"building {module.name}"):
-        tools = [tool for tool in tools if not (target / tool.name).exists()]
-        if not tools:
+def _build(tool: Tool, target: Path, number: str, go: _Go) -> None:
+    """Build one tool, unless another process just did, and move it into place when it is whole."""
+    with cache.lock(target.with_name(f".{tool.name}.lock"), f"building {tool.name}"):
+        if target.exists():
             return
         cache.require_free_space(target, BUILD_SPACE_BYTES, "building the test cluster's tools")
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=target) as scratch:
-            for tool in tools:
-                number = missing.index(tool.name) + 1
-                title = f"building {tool.name} {module.version} ({number} of {len(missing)})"
-                built = Path(scratch, tool.name)
-                _compile(tool, built, title, go)
-                built.rename(target / tool.name)
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as scratch:
+            built = Path(scratch, tool.name)
+            _compile(tool, built, f"building {tool.name} {tool.module.version} ({number})", go)
+            built.rename(target)
 
 
 def _compile(tool: Tool, output: Path, title: str, go: _Go) -> None:
