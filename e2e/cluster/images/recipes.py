@@ -140,7 +140,9 @@ def build_arguments(recipe: Recipe) -> dict[str, str]:
     for package in recipe.pins:
         found = re.search(rf"^{re.escape(package)}==(\S+)", constraints, re.MULTILINE | re.IGNORECASE)
         if found is None:
-            raise LookupError(f"constraints.txt pins no version of {package}, which image {recipe.name} needs")
+            raise LookupError(
+                f"constraints.txt pins no version of {package}, which image {recipe.name} needs"
+            )
         arguments[package.replace("-", "_").upper() + "_VERSION"] = found.group(1)
     return arguments
 
@@ -165,21 +167,36 @@ def digest(recipe: Recipe, builder: Builder) -> str:
     return state.hexdigest()[:DIGEST_CHARS]
 
 
-def reference(recipe: Recipe, builder: Builder) -> str:
-    """Return the reference under which pods name the image, `localhost/<name>:<tag>`."""
-    return f"localhost/{recipe.name}:{recipe.tag or digest(recipe, builder)}"
+@dataclass(frozen=True)
+class Target:
+    """A recipe in one state of its inputs: what is to be built, and the names of the result."""
+
+    recipe: Recipe
+    builder: Builder
+    digest: str
+
+    @property
+    def reference(self) -> str:
+        """The name under which pods ask for the image."""
+        return f"localhost/{self.recipe.name}:{self.recipe.tag or self.digest}"
+
+    @property
+    def archive_name(self) -> str:
+        """The file name of the docker-archive."""
+        return f"{self.recipe.name}-{self.digest}.tar"
 
 
-def with_bases(names: list[str], builder: Builder) -> list[Recipe]:
-    """Return the recipes of these names with those they stand on first, each once."""
-    ordered: dict[str, Recipe] = {}
+def target(name: str, builder: Builder) -> Target:
+    """Return what building this image now would give; KeyError if there is no such recipe."""
+    return Target(RECIPES[name], builder, digest(RECIPES[name], builder))
 
-    def add(name: str) -> None:
-        recipe = RECIPES[name]
-        if recipe.base and builder == "buildah":
-            add(recipe.base)
-        ordered.setdefault(name, recipe)
 
+def with_bases(names: list[str], builder: Builder) -> list[str]:
+    """Return these names with those they stand on first, each once."""
+    ordered: dict[str, None] = {}
     for name in names:
-        add(name)
-    return list(ordered.values())
+        base = RECIPES[name].base
+        if base and builder == "buildah":
+            ordered |= dict.fromkeys(with_bases([base], builder))
+        ordered[name] = None
+    return list(ordered)
