@@ -123,10 +123,11 @@ replace (
 
 tool sigs.k8s.io/kube-network-policies/cmd
 
-// Without these the dependencies below would be newer than in ../kubernetes.
+// Without the first four they would be newer than in ../kubernetes; the fifth is newer there than this nri can use.
 replace (
 	github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.21.0
 	github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.20.2
 	github.com/go-openapi/swag => github.com/go-openapi/swag v0.23.0
 	github.com/mailru/easyjson => github.com/mailru/easyjson v0.7.7
+	github.com/opencontainers/runtime-spec => github.com/opencontainers/runtime-spec v1.2.1
 )
