@@ -6,10 +6,15 @@ Field descriptions are the attribute docstrings, so that comment, CRD and API re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+VALIDATIONS_KEY: Final = "x-kubernetes-validations"
+"""Where a schema carries its CEL rules, as the API server reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,26 @@ class Rule:
         """Tell whether the rule compares with the former value and so runs on updates only."""
         return "oldSelf" in self.cel
 
+    def as_validation(self) -> dict[str, str]:
+        """Return the rule as an entry of `x-kubernetes-validations`."""
+        entry = {"rule": self.cel, "message": self.message}
+        return entry | {"fieldPath": self.field} if self.field else entry
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Carry a rule that stands in `Annotated[...]` into the schema of that type."""
+        return _with_rules(handler(core_schema), (self,), handler)
+
+
+def _with_rules(
+    schema: JsonSchemaValue, rules: tuple[Rule, ...], handler: GetJsonSchemaHandler
+) -> JsonSchemaValue:
+    if rules:
+        target = handler.resolve_ref_schema(schema)
+        target.setdefault(VALIDATIONS_KEY, []).extend(rule.as_validation() for rule in rules)
+    return schema
+
 
 class ApiModel(BaseModel):
     """A part of the object: unknown fields are refused, values never change after parsing."""
@@ -47,3 +72,10 @@ class ApiModel(BaseModel):
 
     rules: ClassVar[tuple[Rule, ...]] = ()
     """CEL rules on this object; the generator writes them as `x-kubernetes-validations`."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        """Carry the rules of this object into its schema."""
+        return _with_rules(handler(core_schema), cls.rules, handler)

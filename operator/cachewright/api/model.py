@@ -10,10 +10,10 @@ from cachewright.api.base import ApiModel, Rule
 from cachewright.api.durations import Duration
 from cachewright.api.references import HeaderName, SecretKeyRef
 
-ModelName = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^\S+$")]
+ModelName = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[!-~]+$")]
 """A model's name as requests and answers carry it."""
 
-UpstreamPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^/[^?#\s]*$")]
+UpstreamPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^/[!-\"$->@-~]*$")]
 """An absolute URL path without query or fragment."""
 
 
@@ -26,7 +26,7 @@ class ModelSpec(ApiModel):
         default_factory=list, json_schema_extra={"x-kubernetes-list-type": "set"}
     )
     """Further names the upstream may answer with, such as a dated snapshot of the same model."""
-    version: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^\S+$")]
+    version: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
     """Version of the model's weights and settings; change it, and every layer that depends on the model
     starts a new keyspace."""
 
@@ -44,7 +44,7 @@ class UpstreamSpec(ApiModel):
 
     url: Annotated[
         str,
-        Field(min_length=8, max_length=2048, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"),
+        Field(min_length=8, max_length=2048, pattern=r"^https?://[-.:A-Za-z0-9_\[\]]+(/[!-\"$->@-~]*)?$"),
         Rule(cel="isURL(self)", message="must be a URL such as http://vllm.ml:8000/v1"),
     ]
     """Base URL of the OpenAI-compatible API, with its path prefix, such as `http://vllm.ml:8000/v1`."""

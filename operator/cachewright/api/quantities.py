@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Annotated, Final
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from cachewright.api.base import Rule
 from cachewright.errors import InvalidSpec
@@ -36,10 +36,10 @@ Quantity = Annotated[
 ]
 """An amount greater than zero, such as `512Mi` or `1Gi`."""
 
-IntOrQuantity = Annotated[
-    int | str,
-    WithJsonSchema({"x-kubernetes-int-or-string": True}),
-]
+IntOrQuantity = (
+    Annotated[int, Field(ge=0)]
+    | Annotated[str, Field(pattern=QUANTITY_PATTERN, min_length=1, max_length=QUANTITY_MAX_LENGTH)]
+)
 """An amount in `resources`, where Kubernetes takes `cpu: 1` as well as `cpu: "1"`."""
 
 

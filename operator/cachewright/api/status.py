@@ -10,7 +10,7 @@ from cachewright.api.base import ApiModel
 
 Timestamp = Annotated[
     str,
-    Field(max_length=32, pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$"),
+    Field(max_length=32, pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$"),
 ]
 """A moment in UTC, RFC 3339."""
 

@@ -10,7 +10,7 @@ from cachewright.api.base import ApiModel, Rule
 from cachewright.api.quantities import IntOrQuantity
 from cachewright.api.references import ObjectName
 
-ImageReference = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^\S+$")]
+ImageReference = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")]
 """A container image, such as `valkey/valkey:8.1`."""
 
 LabelKey = Annotated[str, Field(min_length=1, max_length=316)]

@@ -1,0 +1,1 @@
+"""The API models as Kubernetes and people read them: CRD, API reference, offline validation."""
