@@ -1,0 +1,1 @@
+"""The Helm chart: linted, rendered and installed with a real Helm."""

@@ -1,0 +1,32 @@
+"""What every tier shares: golden files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+CompareGolden = Callable[[str, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the switch that accepts what the code renders now."""
+    parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> CompareGolden:
+    """Compare a text with a file below tests/golden/, or write the file under `--update-golden`."""
+
+    def compare(path: str, text: str) -> None:
+        file = GOLDEN / path
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        assert file.exists(), f"{file} is missing; run pytest --update-golden and read what it wrote"
+        assert text == file.read_text(), f"{file} differs; if that is meant, run pytest --update-golden"
+
+    return compare
