@@ -1,0 +1,49 @@
+"""Command line of the stand-in: `python -m e2e.engine --port 8000`, and the image's entry point."""
+
+import argparse
+import asyncio
+import signal
+
+from .server import Engine
+
+
+async def serve(engine: Engine) -> None:
+    """Run until SIGTERM or SIGINT; as process 1 of a container neither would end it by default."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with engine:
+        print(f"engine {engine.version} listens on {engine.url}", flush=True)
+        await stop.wait()
+
+
+def main() -> None:
+    """Parse the command line and serve."""
+    parser = argparse.ArgumentParser(
+        description="A stand-in for a model server, with the OpenAI chat API.",
+        epilog="example: python -m e2e.engine --port 8000 --latency 0.6 --version 2",
+    )
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--latency", type=float, default=0.6, metavar="SECONDS", help="default: 0.6")
+    parser.add_argument("--model", help="answer with this model; default: the one asked for")
+    parser.add_argument("--version", default="1", help="part of every answer; default: 1")
+    parser.add_argument(
+        "--fail-every", type=int, default=0, metavar="N", help="answer each N-th call with 500"
+    )
+    parser.add_argument("--tenant-header", default="X-Tenant-Id", metavar="NAME", help="default: X-Tenant-Id")
+    asked = parser.parse_args()
+    engine = Engine(
+        host=asked.host,
+        port=asked.port,
+        latency_seconds=asked.latency,
+        model=asked.model,
+        version=asked.version,
+        fail_every=asked.fail_every,
+        tenant_header=asked.tenant_header,
+    )
+    asyncio.run(serve(engine))
+
+
+if __name__ == "__main__":
+    main()
