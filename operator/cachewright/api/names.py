@@ -20,6 +20,9 @@ FIELD_MANAGER: Final = "cachewright"
 LABEL_USE: Final = "cachewright.dev/use"
 """On a user's Secret, value `"true"`: this Secret may be used by InferenceCaches of its namespace."""
 
+USE_OPERATOR: Final = "operator"
+"""Value of that label on Secrets that the operator made; no InferenceCache may refer to those."""
+
 LABEL_CACHE: Final = "cachewright.dev/cache"
 """On each child: the name of its InferenceCache."""
 

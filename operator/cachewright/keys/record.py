@@ -63,6 +63,12 @@ class Record:
         layers = {key: value for key, value in self.layers.items() if key != name}
         return replace(self, revision=self.revision + 1, layers=layers)
 
+    def with_immutable(self, choices: dict[str, str]) -> Record:
+        """Return the record with `choices` kept, at a new revision only where they are new."""
+        if self.immutable == choices:
+            return self
+        return replace(self, revision=self.revision + 1, immutable=choices)
+
     def to_json(self) -> str:
         """Render as JSON; the same record gives the same text."""
         document = {

@@ -1,0 +1,107 @@
+"""Reasons not to write anything: small pure checks, named as facts, the first failure wins.
+
+Called by plan. While one of them holds, the last good state keeps running untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cachewright.api.conditions import Reason
+from cachewright.api.inference_cache import InferenceCache
+from cachewright.api.names import LABEL_USE
+from cachewright.keys.record import Record
+from cachewright.reconcile.state import Finding, Observed, SecretProblem, SecretState
+
+Check = Callable[[InferenceCache, Record | None, Observed], Finding | None]
+
+
+def is_suspended(cache: InferenceCache, _record: Record | None, _observed: Observed) -> Finding | None:
+    """The user asked for hands off."""
+    if not cache.spec.suspend:
+        return None
+    return Finding(
+        Reason.SUSPENDED, "spec.suspend is true: nothing is changed until it is false again.", stalled=False
+    )
+
+
+def immutable_field_changed(
+    cache: InferenceCache, record: Record | None, _observed: Observed
+) -> Finding | None:
+    """A choice changed that CEL should have refused; an older CRD may have let it through."""
+    if record is None:
+        return None
+    for path, now in immutable_choices(cache).items():
+        before = record.immutable.get(path, now)
+        if before != now:
+            return Finding(
+                Reason.IMMUTABLE_FIELD,
+                f"spec.{path} cannot change from {before} to {now}; set it back, or create another object.",
+                stalled=True,
+            )
+    return None
+
+
+def name_is_taken(_cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
+    """An object under a name we need is somebody else's."""
+    for (kind, name), foreign in sorted(observed.foreign.items()):
+        if foreign.leaving:
+            return Finding(
+                Reason.PROGRESSING, f"{kind} {name} {foreign.whose}; waiting until it is gone.", stalled=False
+            )
+        return Finding(
+            Reason.NAME_CONFLICT,
+            f"{kind} {name} exists and {foreign.whose}; it is left alone. "
+            "Delete or rename it, or rename this object.",
+            stalled=True,
+        )
+    return None
+
+
+def secret_is_unusable(_cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
+    """A referenced Secret is missing, unlabelled or empty."""
+    for state in observed.secrets:
+        if state.problem is not None:
+            return _secret_finding(state, str(observed.document["metadata"]["namespace"]))
+    return None
+
+
+BLOCKING_CHECKS: Final[tuple[Check, ...]] = (
+    is_suspended,  # hands off means hands off, whatever else is wrong
+    immutable_field_changed,  # nothing may be rendered from a forbidden change
+    name_is_taken,  # half a rendering beside somebody's object helps nobody
+    secret_is_unusable,  # keep the last good rendering
+)
+
+
+def first_finding(cache: InferenceCache, record: Record | None, observed: Observed) -> Finding | None:
+    """Run the blocking checks in order."""
+    for check in BLOCKING_CHECKS:
+        finding = check(cache, record, observed)
+        if finding is not None:
+            return finding
+    return None
+
+
+def immutable_choices(cache: InferenceCache) -> dict[str, str]:
+    """Choices that must not change, by field path; kept in the record."""
+    managed = cache.spec.stores.redis.managed
+    return {"stores.redis": f"managed {managed.flavor}" if managed else "external"}
+
+
+def _secret_finding(state: SecretState, namespace: str) -> Finding:
+    use = state.use
+    if state.problem is SecretProblem.UNLABELLED:
+        command = f"kubectl -n {namespace} label secret {use.name} {LABEL_USE}=true"
+        return Finding(
+            Reason.SECRET_UNLABELLED,
+            f"{use.field_path}: Secret {use.name} may not be used without a label; to allow it: {command}",
+            stalled=True,
+        )
+    what = {
+        SecretProblem.MISSING: f"Secret {use.name} does not exist; create it, labelled {LABEL_USE}=true.",
+        SecretProblem.KEY_MISSING: f"Secret {use.name} has no key {use.key}; add it.",
+        SecretProblem.EMPTY: f"Secret {use.name} has an empty key {use.key}; fill it.",
+    }[state.problem or SecretProblem.MISSING]
+    return Finding(Reason.SECRET_NOT_FOUND, f"{use.field_path}: {what}", stalled=True)

@@ -1,0 +1,51 @@
+"""Values that are generated once and then kept: the digest key and the store's passwords. Pure.
+
+What stands in our Secrets wins; only where there is nothing usable does a pass's fresh value come in.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from typing import Final
+
+from cachewright.reconcile.state import Observed
+from cachewright.render.inputs import RedisCredentials
+from cachewright.render.metadata import keys_name, redis_name
+
+KEY_ID_LENGTH: Final = 8
+
+_DIGEST_KEY: Final = re.compile(r"[0-9a-f]{64}")
+_PASSWORD: Final = re.compile(r"[A-Za-z0-9_-]{32,}")
+
+
+def digest_key_of(observed: Observed) -> str:
+    """Return the cache's digest key, 64 hex digits."""
+    key = _secret_text(observed, keys_name(observed.name), "digest-key")
+    return key if _DIGEST_KEY.fullmatch(key) else observed.fresh.digest_key
+
+
+def key_id_of(digest_key: str) -> str:
+    """Name a digest key without telling it."""
+    return hashlib.sha256(digest_key.encode()).hexdigest()[:KEY_ID_LENGTH]
+
+
+def redis_credentials_of(observed: Observed) -> RedisCredentials:
+    """Return the managed store's passwords."""
+    name = redis_name(observed.name)
+    gateway = _secret_text(observed, name, "gateway-password")
+    operator = _secret_text(observed, name, "operator-password")
+    return RedisCredentials(
+        gateway_password=gateway if _PASSWORD.fullmatch(gateway) else observed.fresh.gateway_password,
+        operator_password=operator if _PASSWORD.fullmatch(operator) else observed.fresh.operator_password,
+    )
+
+
+def _secret_text(observed: Observed, secret: str, key: str) -> str:
+    data = (observed.children.get(("Secret", secret)) or {}).get("data") or {}
+    try:
+        return base64.b64decode(data.get(key, ""), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,208 @@
+"""Read everything a pass needs, once: the object's children, its Secrets, the store's copy of the record.
+
+Called by service before plan. Content of Secrets that do not carry our label is never read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from cachewright.api.inference_cache import InferenceCacheSpec
+from cachewright.api.names import KIND, LABEL_CACHE, LABEL_MANAGED_BY, LABEL_USE
+from cachewright.errors import StoreError
+from cachewright.kube.protocol import CHILD_KINDS, SECRETS, KubeClient, ResourceKind
+from cachewright.reconcile.plan import cache_id_of, parse_record
+from cachewright.reconcile.secret_uses import secret_uses
+from cachewright.reconcile.settings import OperatorSettings
+from cachewright.reconcile.state import (
+    ChildId,
+    Foreign,
+    FreshSecrets,
+    Manifest,
+    Observed,
+    SecretProblem,
+    SecretState,
+    SecretUse,
+    StoreState,
+)
+from cachewright.render.children import expected_names
+from cachewright.render.metadata import PRODUCT, record_name, redis_name
+from cachewright.stores.protocols import RecordStore
+
+OpenRecordStore = Callable[[str], RecordStore]
+"""Opens the store behind a URL; the URL holds a password and is never logged."""
+
+KINDS_BY_NAME: Final = {kind.kind: kind for kind in CHILD_KINDS}
+
+
+async def observe(
+    kube: KubeClient,
+    document: Manifest,
+    spec: InferenceCacheSpec | None,
+    open_record_store: OpenRecordStore,
+    settings: OperatorSettings,
+) -> Observed:
+    """Read all that `plan` is given; `spec` is None where the object does not parse."""
+    children, foreign = await _children(kube, document, spec)
+    uses = secret_uses(spec) if spec is not None else ()
+    namespace = str(document["metadata"]["namespace"])
+    states = tuple([await _secret_state(kube, namespace, use) for use in uses])
+    store = StoreState()
+    if spec is not None and not spec.suspend:
+        url = store_url(children, states, str(document["metadata"]["name"]))
+        if url is not None:
+            store = await _store_state(document, children, url, open_record_store, settings)
+    return Observed(
+        document=document,
+        children=children,
+        foreign=foreign,
+        secrets=states,
+        store=store,
+        fresh=_fresh_secrets(),
+    )
+
+
+def store_url(
+    children: dict[ChildId, Manifest], states: tuple[SecretState, ...], cache_name: str
+) -> str | None:
+    """Find the store's URL for the operator; None while there is no store to talk to."""
+    for state in states:
+        if state.use.mount == "redis":
+            return state.value.decode(errors="replace").strip() or None
+    name = redis_name(cache_name)
+    stateful_set = children.get(("StatefulSet", name))
+    secret = children.get(("Secret", name))
+    if stateful_set is None or secret is None:
+        return None
+    if int((stateful_set.get("status") or {}).get("readyReplicas", 0)) < 1:
+        return None
+    return _decoded(secret, "operator-url").decode(errors="replace") or None
+
+
+async def _children(
+    kube: KubeClient, document: Manifest, spec: InferenceCacheSpec | None
+) -> tuple[dict[ChildId, Manifest], dict[ChildId, Foreign]]:
+    """List what carries our label, then look for the rest under the names we need."""
+    metadata = document["metadata"]
+    name, namespace = str(metadata["name"]), str(metadata["namespace"])
+    listed = await asyncio.gather(
+        *(kube.list(kind, namespace, f"{LABEL_CACHE}={name}") for kind in CHILD_KINDS)
+    )
+    found = {
+        (kind.kind, str(item["metadata"]["name"])): _typed(item, kind)
+        for kind, items in zip(CHILD_KINDS, listed, strict=True)
+        for item in items
+    }
+    expected = _expected(name, spec)
+    for identity in sorted(expected - found.keys()):
+        other = await _by_name(kube, KINDS_BY_NAME[identity[0]], document, identity[1])
+        if other is not None:
+            found[identity] = other
+    ours = {identity: child for identity, child in found.items() if _is_ours(child, document)}
+    foreign = {
+        identity: _foreign(found[identity], name) for identity in expected & (found.keys() - ours.keys())
+    }
+    return ours, foreign
+
+
+def _expected(name: str, spec: InferenceCacheSpec | None) -> frozenset[ChildId]:
+    """Names that a pass may need; none where the object does not parse and nothing will be written."""
+    if spec is None:
+        return frozenset()
+    managed = spec.stores.redis.managed is not None
+    return expected_names(name, managed_redis=managed) | {("ConfigMap", record_name(name))}
+
+
+async def _by_name(kube: KubeClient, kind: ResourceKind, document: Manifest, name: str) -> Manifest | None:
+    """Find a child whose label was taken off, or a stranger, of which the metadata is enough."""
+    namespace = str(document["metadata"]["namespace"])
+    metadata = await kube.get_metadata(kind, namespace, name)
+    if metadata is None or not _is_ours(metadata, document):
+        return metadata
+    whole = await kube.get(kind, namespace, name)
+    return None if whole is None else _typed(whole, kind)
+
+
+def _typed(item: Manifest, kind: ResourceKind) -> Manifest:
+    """Name the kind, which items of a list leave out."""
+    return {**item, "apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def _is_ours(child: Manifest, document: Manifest) -> bool:
+    """Tell whether a child is this object's: by owner, or by labels where it has none (an orphan)."""
+    metadata = child["metadata"]
+    owners = metadata.get("ownerReferences") or []
+    if owners:
+        return any(owner.get("uid") == document["metadata"]["uid"] for owner in owners)
+    labels = metadata.get("labels") or {}
+    return bool(
+        labels.get(LABEL_MANAGED_BY) == PRODUCT and labels.get(LABEL_CACHE) == document["metadata"]["name"]
+    )
+
+
+def _foreign(child: Manifest, name: str) -> Foreign:
+    owners = child["metadata"].get("ownerReferences") or []
+    if any(owner.get("kind") == KIND and owner.get("name") == name for owner in owners):
+        return Foreign("belongs to a deleted InferenceCache of the same name", leaving=True)
+    if owners:
+        return Foreign(f"belongs to {owners[0].get('kind')} {owners[0].get('name')}")
+    return Foreign("was not made by this InferenceCache")
+
+
+async def _secret_state(kube: KubeClient, namespace: str, use: SecretUse) -> SecretState:
+    metadata = await kube.get_metadata(SECRETS, namespace, use.name)
+    if metadata is None:
+        return SecretState(use, SecretProblem.MISSING)
+    if (metadata["metadata"].get("labels") or {}).get(LABEL_USE) != "true":
+        return SecretState(use, SecretProblem.UNLABELLED)
+    secret = await kube.get(SECRETS, namespace, use.name)
+    if secret is None:
+        return SecretState(use, SecretProblem.MISSING)
+    if use.key not in (secret.get("data") or {}):
+        return SecretState(use, SecretProblem.KEY_MISSING)
+    value = _decoded(secret, use.key)
+    return SecretState(use, None if value.strip() else SecretProblem.EMPTY, value)
+
+
+def _decoded(secret: Manifest, key: str) -> bytes:
+    try:
+        return base64.b64decode((secret.get("data") or {}).get(key, ""), validate=True)
+    except binascii.Error:
+        return b""
+
+
+async def _store_state(
+    document: Manifest,
+    children: dict[ChildId, Manifest],
+    url: str,
+    open_record_store: OpenRecordStore,
+    settings: OperatorSettings,
+) -> StoreState:
+    live = children.get(("ConfigMap", record_name(str(document["metadata"]["name"]))))
+    record = parse_record(live) if live else None
+    cache_id = record.cache_id if record else cache_id_of(str(document["metadata"]["uid"]))
+    store = None
+    try:
+        async with asyncio.timeout(settings.store_timeout_seconds):
+            store = open_record_store(url)
+            return StoreState(record=await store.read_record(cache_id), asked=True)
+    except TimeoutError:
+        return StoreState(error=f"no answer within {settings.store_timeout_seconds:g} s", asked=True)
+    except StoreError as e:
+        return StoreState(error=str(e), asked=True)
+    finally:
+        if store is not None:
+            await store.aclose()
+
+
+def _fresh_secrets() -> FreshSecrets:
+    return FreshSecrets(
+        digest_key=secrets.token_hex(32),
+        gateway_password=secrets.token_urlsafe(32),
+        operator_password=secrets.token_urlsafe(32),
+    )

@@ -1,0 +1,111 @@
+"""One pass over one object: `observe → plan → apply → one status write`. Called by the work queue.
+
+Level-triggered: a pass looks at no event and remembers nothing, so once and twice give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from cachewright.api.conditions import ConditionType, Reason
+from cachewright.crd.validation import load
+from cachewright.errors import InvalidSpec
+from cachewright.kube.events import EventSink
+from cachewright.kube.protocol import INFERENCE_CACHES, KubeClient
+from cachewright.reconcile.apply import apply
+from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
+from cachewright.reconcile.plan import plan
+from cachewright.reconcile.settings import OperatorSettings
+from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
+from cachewright.reconcile.status import build_status, is_same_status, status_manifest
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a pass ended."""
+
+    requeue_after_seconds: float | None = None
+    """When to look again without an event; None leaves it to watches and resync."""
+    retry: bool = False
+    """True where something failed that may work later: the queue backs off and tries again."""
+    ready: bool | None = None
+    """Whether the object was ready; None where it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """Everything a pass needs, built once per process."""
+
+    kube: KubeClient
+    settings: OperatorSettings
+    clock: Callable[[], datetime]
+    events: EventSink
+    open_record_store: OpenRecordStore
+
+    async def reconcile(self, namespace: str, name: str) -> Outcome:
+        """Bring one object one step nearer to its spec."""
+        document = await self.kube.get(INFERENCE_CACHES, namespace, name)
+        if document is None or document["metadata"].get("deletionTimestamp"):
+            # Children go with the object by garbage collection; writing any now would bring them back.
+            return Outcome()
+        try:
+            spec = load(document).spec
+        except InvalidSpec:
+            spec = None
+        observed = await observe(self.kube, document, spec, self.open_record_store, self.settings)
+        planned = plan(observed, self.settings.render, self.clock())
+        url = store_url(observed.children, observed.secrets, name)
+        applied = await apply(self.kube, planned, url, self.open_record_store, self.settings)
+        await self._tell(observed, planned, applied)
+        return self._outcome(planned, applied, observed)
+
+    async def _tell(self, observed: Observed, planned: Plan, applied: Applied) -> None:
+        """Write status once, and an event and a log line where something changed."""
+        status = build_status(observed, planned, applied, self.clock())
+        before = observed.document.get("status")
+        if not is_same_status(before, status):
+            await self.kube.apply_status(status_manifest(observed, status))
+            await self._announce(observed.document, before or {}, status)
+        problem = planned.blocked or applied.error
+        if problem is not None and problem.reason is not Reason.SUSPENDED:
+            await self.events.warn(observed.document, str(problem.reason), problem.message)
+
+    async def _announce(self, document: Manifest, before: Manifest, status: Manifest) -> None:
+        ready = _condition(status, ConditionType.READY)
+        former = _condition(before, ConditionType.READY)
+        if ready.get("status") == former.get("status") and ready.get("reason") == former.get("reason"):
+            return
+        metadata = document["metadata"]
+        log.info(
+            "ready_changed",
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            ready=ready["status"],
+            reason=ready["reason"],
+        )
+        if ready["status"] == "True" and former.get("status") != "True":
+            await self.events.normal(document, ready["reason"], ready["message"])
+
+    def _outcome(self, planned: Plan, applied: Applied, observed: Observed) -> Outcome:
+        ready = _condition(build_status(observed, planned, applied, self.clock()), ConditionType.READY).get(
+            "status"
+        )
+        if applied.error is not None:
+            return Outcome(retry=True, ready=ready == "True")
+        store_trouble = observed.store.error or applied.store_error
+        written = planned.writes and planned.publish is None
+        if store_trouble or written:
+            # Our own writes come back as events; the timer is for what sends none, such as a store.
+            return Outcome(requeue_after_seconds=self.settings.retry_store_seconds, ready=ready == "True")
+        return Outcome(ready=ready == "True")
+
+
+def _condition(status: Manifest, kind: ConditionType) -> Manifest:
+    found: Manifest = next((c for c in status.get("conditions") or [] if c.get("type") == kind), {})
+    return found

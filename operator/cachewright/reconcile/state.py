@@ -1,0 +1,157 @@
+"""What one pass has seen and what it wants to write, as plain values. Pure.
+
+`observe` fills an `Observed`, `plan` turns it into a `Plan`, `apply` carries that out into an `Applied`,
+and `status` tells all three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from cachewright.api.conditions import Reason
+from cachewright.api.inference_cache import InferenceCache
+from cachewright.keys.record import Record
+
+Manifest = dict[str, Any]
+
+ChildId = tuple[str, str]
+"""(kind, name) of a child within the object's namespace."""
+
+
+class SecretProblem(StrEnum):
+    """Why a referenced Secret cannot be used."""
+
+    MISSING = "missing"
+    UNLABELLED = "unlabelled"
+    KEY_MISSING = "key missing"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretUse:
+    """One reference from the spec to a key of a user's Secret."""
+
+    field_path: str
+    """Where the reference stands, such as `spec.upstream.apiKeySecretRef`."""
+    mount: str
+    """Name of the gateway's volume that carries it."""
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretState:
+    """What was found behind a reference."""
+
+    use: SecretUse
+    problem: SecretProblem | None = None
+    value: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """What the store answered when it was asked for its copy of the record."""
+
+    record: Record | None = None
+    """Its copy; None where it holds none or did not answer."""
+    error: str | None = None
+    """Why it did not answer; None where it did, or was not asked."""
+    asked: bool = False
+    """False while there is nothing to ask yet: no pod, no URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshSecrets:
+    """Random values drawn for this pass; used only where nothing was generated before."""
+
+    digest_key: str = field(repr=False)
+    gateway_password: str = field(repr=False)
+    operator_password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An object under a name we need that is not ours."""
+
+    whose: str
+    """Whose it is, as the end of a sentence."""
+    leaving: bool = False
+    """True where garbage collection is about to remove it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything a pass reads, read once."""
+
+    document: Manifest
+    """The object as the API server gave it."""
+    children: dict[ChildId, Manifest]
+    """Objects that this object owns, by kind and name."""
+    foreign: dict[ChildId, Foreign]
+    """Objects that stand under a name we need and are not ours."""
+    secrets: tuple[SecretState, ...]
+    store: StoreState
+    fresh: FreshSecrets
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return str(self.document["metadata"]["name"])
+
+    @property
+    def generation(self) -> int:
+        """Generation of the spec that was seen."""
+        return int(self.document["metadata"].get("generation", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A reason why something is not as it should be, and a sentence for people."""
+
+    reason: Reason
+    message: str
+    stalled: bool
+    """True when nothing will change until a person acts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWrite:
+    """The record to be written, and the version it replaces (None: it is new)."""
+
+    record: Record
+    replaces: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to write, in this order: record, children, removals, the store's copy."""
+
+    blocked: Finding | None = None
+    """Set where nothing may be written; the last good state keeps running."""
+    cache: InferenceCache | None = None
+    """The object as parsed; None where it does not parse."""
+    record: Record | None = None
+    """The record as it will stand after the pass; None where there is none yet."""
+    record_write: RecordWrite | None = None
+    applies: tuple[Manifest, ...] = ()
+    deletes: tuple[Manifest, ...] = ()
+    publish: Record | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether the plan changes anything but status."""
+        return bool(self.record_write or self.applies or self.deletes or self.publish)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """How carrying out the plan went."""
+
+    error: Finding | None = None
+    """The first write that failed; later ones were not tried."""
+    store_error: str | None = None
+    """Why the store's copy could not be written."""
+    published: bool = False
+    """True where the store confirmed that it holds the record."""

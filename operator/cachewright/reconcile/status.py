@@ -1,0 +1,109 @@
+"""From what a pass has seen, planned and done to the object's status. Pure; called by service.
+
+No clock reading enters the comparison: `lastTransitionTime` moves only when a condition's status moves, so
+a pass that finds the same writes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from cachewright.api.conditions import ConditionType, Reason
+from cachewright.api.inference_cache import InferenceCache
+from cachewright.api.names import API_VERSION, KIND
+from cachewright.reconcile.readiness import Part, gateway_part, stores_part
+from cachewright.reconcile.state import Applied, Finding, Manifest, Observed, Plan
+from cachewright.reconcile.timestamps import to_timestamp
+from cachewright.render.metadata import endpoint_url
+
+MAX_MESSAGE_LENGTH: Final = 4096
+
+
+def build_status(observed: Observed, plan: Plan, applied: Applied, now: datetime) -> Manifest:
+    """Build the whole status of ours."""
+    before = observed.document.get("status") or {}
+    conditions = [
+        _condition(part, before, observed.generation, now) for part in _parts(observed, plan, applied)
+    ]
+    status: Manifest = {"observedGeneration": observed.generation, "conditions": conditions}
+    if plan.cache is not None:
+        status["endpoint"] = endpoint_url(plan.cache)
+    elif "endpoint" in before:
+        status["endpoint"] = before["endpoint"]
+    if plan.record is not None and plan.record.layers:
+        status["layers"] = [
+            {"name": name, "keyspace": str(layer.keyspace), "since": layer.since}
+            for name, layer in sorted(plan.record.layers.items())
+        ]
+    return status
+
+
+def status_manifest(observed: Observed, status: Manifest) -> Manifest:
+    """Wrap a status for server-side apply."""
+    metadata = observed.document["metadata"]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+        "status": status,
+    }
+
+
+def is_same_status(before: Manifest | None, after: Manifest) -> bool:
+    """Tell whether the stored status already says all of `after`, and nothing more under our fields."""
+    return before is not None and {key: before[key] for key in sorted(before)} == {
+        key: after[key] for key in sorted(after)
+    }
+
+
+def _parts(observed: Observed, plan: Plan, applied: Applied) -> list[Part]:
+    stores = stores_part(observed, plan, applied)
+    gateway = gateway_part(observed, plan)
+    problem = plan.blocked or applied.error
+    parts = [_ready(plan, problem, stores, gateway), stores, gateway]
+    if problem is not None and problem.stalled:
+        parts.append(Part(ConditionType.STALLED, "True", problem.reason, problem.message))
+    elif _is_reconciling(plan, problem, stores, gateway):
+        cause = stores if stores.status != "True" else gateway
+        reason, message = (problem.reason, problem.message) if problem else (cause.reason, cause.message)
+        parts.append(Part(ConditionType.RECONCILING, "True", reason, message))
+    return parts
+
+
+def _ready(plan: Plan, problem: Finding | None, stores: Part, gateway: Part) -> Part:
+    """Ready tells whether the endpoint serves this spec; a rollout that still serves stays ready."""
+    if problem is not None and problem.reason is not Reason.SUSPENDED:
+        return Part(ConditionType.READY, "False", problem.reason, problem.message)
+    waiting = next((part for part in (stores, gateway) if not part.serves), None)
+    status: Literal["True", "False"] = "True" if waiting is None else "False"
+    if problem is not None:
+        return Part(ConditionType.READY, status, problem.reason, problem.message)
+    if waiting is not None:
+        return Part(ConditionType.READY, status, waiting.reason, waiting.message)
+    return Part(ConditionType.READY, status, Reason.READY, _ready_message(plan.cache))
+
+
+def _ready_message(cache: InferenceCache | None) -> str:
+    version = f" at version {cache.spec.model.version}" if cache else ""
+    model = cache.spec.model.name if cache else "the model"
+    return f"Answers of {model}{version} are cached."
+
+
+def _is_reconciling(plan: Plan, problem: Finding | None, stores: Part, gateway: Part) -> bool:
+    if plan.blocked is not None:
+        return False
+    return problem is not None or plan.writes or stores.status != "True" or gateway.in_progress
+
+
+def _condition(part: Part, before: Manifest, generation: int, now: datetime) -> dict[str, Any]:
+    former = next((c for c in before.get("conditions") or [] if c.get("type") == part.type), None)
+    moved = former is None or former.get("status") != part.status
+    return {
+        "type": str(part.type),
+        "status": part.status,
+        "observedGeneration": generation,
+        "lastTransitionTime": to_timestamp(now) if moved or former is None else former["lastTransitionTime"],
+        "reason": str(part.reason),
+        "message": part.message[:MAX_MESSAGE_LENGTH],
+    }

@@ -1,0 +1,33 @@
+"""What rendering needs beyond the object: identities, generated credentials and checksums.
+
+`reconcile` gathers it from the record and from Secrets. Passwords go into our own Secrets alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RedisCredentials:
+    """The managed store's passwords, generated once and kept in the Secret `<name>-redis`."""
+
+    gateway_password: str = field(repr=False)
+    operator_password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderInputs:
+    """Everything that builders read beside the object and the settings."""
+
+    cache_id: str
+    digest_key: str = field(repr=False)
+    """64 hex digits, generated once and kept in the Secret `<name>-keys`."""
+    key_id: str
+    """Names the digest key without telling it."""
+    redis: RedisCredentials | None
+    """None for an external store."""
+    users_acl: str = field(repr=False, default="")
+    """ACL file of the managed store."""
+    secret_checksums: dict[str, str] = field(default_factory=dict)
+    """Keyed checksum per mounted Secret of the user, by mount name; a change rolls the gateway."""
