@@ -62,6 +62,10 @@ class Helm:
         """Remove the release."""
         return self._run("uninstall", release, "-n", namespace)
 
+    def releases(self, namespace: str) -> list[str]:
+        """Name the releases of a namespace."""
+        return self._run("list", "-n", namespace, "--short").split()
+
     def _run(self, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
         command = [str(self.binary), *arguments]
         if values is not None:
