@@ -17,7 +17,9 @@ CHART_PATH: Final = "charts/cachewright/templates/crds.yaml"
 
 _NOTE: Final = "Generated from the models in operator/cachewright/api by `make generate`; do not edit."
 
-_KEEP: Final = """\
+_CHART_METADATA: Final = """\
+  labels:
+    {{- include "cachewright.labels" . | nindent 4 }}
   {{- if .Values.crds.keep }}
   annotations:
     # Without this, uninstalling the chart would delete every InferenceCache of the cluster.
@@ -67,7 +69,7 @@ def chart_template() -> str:
     # Helm would read braces in a description as its own.
     text = _dump(build_crd()).replace("{{", '{{ "{{" }}')
     name = f"  name: {CRD_NAME}\n"
-    body = text.replace(name, name + _KEEP, 1)
+    body = text.replace(name, name + _CHART_METADATA, 1)
     return f"{{{{- /* {_NOTE} */}}}}\n{{{{- if .Values.crds.enabled }}}}\n{body}{{{{- end }}}}\n"
 
 

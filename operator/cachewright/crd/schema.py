@@ -59,6 +59,13 @@ def properties_of(schema: Schema) -> dict[str, Schema]:
     return properties
 
 
+def below(schema: Schema, step: str | int) -> Schema | None:
+    """Return the schema of one field, map value or list item; None where the schema knows nothing of it."""
+    if isinstance(step, int):
+        return schema.get("items")
+    return properties_of(schema).get(step) or schema.get("additionalProperties")
+
+
 @cache
 def object_schema() -> Schema:
     """Return the structural schema of InferenceCache; callers must not change it."""

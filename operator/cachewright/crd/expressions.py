@@ -1,0 +1,80 @@
+"""Evaluates the rules' CEL outside the API server, with the functions that Kubernetes adds to CEL.
+
+Called by `validation`. A method such as `quantity(a).compareTo(b)` is a function whose first argument is the
+receiver. Quantities stay text between functions, because CEL's own numbers could not hold them exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import cel
+
+from cachewright.api.quantities import parse_quantity
+from cachewright.errors import CachewrightError, InvalidSpec
+
+
+class RuleNotEvaluable(CachewrightError):
+    """The rule met a value of a kind that it was not written for."""
+
+
+def holds(expression: str, value: Any, former: Any = None) -> bool:  # noqa: ANN401 - any JSON value
+    """Tell whether a rule holds for `self` = value and `oldSelf` = former.
+
+    Raises RuleNotEvaluable when a part that the rule reads is missing or of another type.
+    """
+    context = cel.Context(variables={"self": value, "oldSelf": former}, functions=_FUNCTIONS)
+    try:
+        result = _compiled(expression).execute(context)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise RuleNotEvaluable(f"the rule {expression} cannot be evaluated: {error}") from error
+    return result is True
+
+
+@cache
+def _compiled(expression: str) -> cel.Program:
+    return cel.compile(expression)
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        parse_quantity(text)
+    except InvalidSpec:
+        return False
+    return True
+
+
+def _quantity(text: str) -> str:
+    if not _is_quantity(text):
+        raise ValueError(f"{text!r} is not a quantity")
+    return text
+
+
+def _compare(first: str, second: str) -> int:
+    one, other = parse_quantity(first), parse_quantity(second)
+    return (one > other) - (one < other)
+
+
+_URL: Final = re.compile(
+    r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]%\\^`{}|\"<>]*)(:[0-9]*)?(?P<path>/.*)?", re.DOTALL
+)
+_BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def _is_url(text: str) -> bool:
+    """Go's `url.ParseRequestURI`, as far as http(s) URLs without user and query are concerned."""
+    match = _URL.fullmatch(text)
+    return match is not None and not _BROKEN_ESCAPE.search(match["path"] or "")
+
+
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "isQuantity": _is_quantity,
+    "quantity": _quantity,
+    "compareTo": _compare,
+    "isGreaterThan": lambda first, second: _compare(first, second) > 0,
+    "isLessThan": lambda first, second: _compare(first, second) < 0,
+    "isURL": _is_url,
+}
