@@ -5,13 +5,12 @@ collects garbage, makes service accounts or ends a namespace, so a test sees the
 Binaries come from `KUBEBUILDER_ASSETS` when that is set, else from the pinned modules.
 """
 
-import http.client
 import json
+import math
 import os
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import Any, Final, Self
 from e2e.cluster import binaries, pki
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.processes import Process, tail, wait_until
+from e2e.cluster.readiness import is_ready
 
 START_SECONDS: Final = 60.0
 START_ATTEMPTS: Final = 3
@@ -107,6 +107,10 @@ class ApiServer:
     def resume(self) -> None:
         """Let a paused kube-apiserver go on."""
         self._processes["kube-apiserver"].signal(signal.SIGCONT)
+
+    def wait(self) -> None:
+        """Wait until one of the two servers ends."""
+        wait_until(lambda: any(p.exit_code is not None for p in self._processes.values()), "an end", math.inf)
 
     def restart(self) -> None:
         """Stop kube-apiserver, closing every connection, and start it again: same address, same data."""
@@ -205,16 +209,7 @@ class ApiServer:
         for process in self._processes.values():
             if process.exit_code is not None:
                 raise ClusterError(f"{process.name} ended with {process.exit_code}\n{tail(process.log)}")
-        context = ssl.create_default_context(cafile=self._authority.pair.certificate)
-        context.load_cert_chain(self._admin.certificate, self._admin.key)
-        connection = http.client.HTTPSConnection("127.0.0.1", self._ports["api"], timeout=2, context=context)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return is_ready(f"{self.url}/readyz", self._authority.pair.certificate, self._admin)
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"

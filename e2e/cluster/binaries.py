@@ -24,6 +24,10 @@ BUILD_SPACE_BYTES: Final = 5 * 2**30
 """Modules, build cache and binaries of all tools together take about 8 GiB; the rest may be there already."""
 
 
+class GoMissingError(ClusterError):
+    """There is no Go that can build the pinned modules."""
+
+
 @dataclass(frozen=True)
 class Module:
     """A pinned Go module: the folder under `tools/`, and the dependency whose version names it."""
@@ -123,6 +127,17 @@ def path(name: str) -> Path:
     return ensure([name])[name]
 
 
+def client(name: str) -> Path:
+    """Return a command that only talks to clusters: the pinned one, or without Go whatever is on PATH."""
+    try:
+        return path(name)
+    except GoMissingError:
+        found = shutil.which(name)
+        if found is None:
+            raise
+        return Path(found)
+
+
 def _place(tool: Tool, go_version: str) -> Path:
     return cache.tools() / cache_key(tool.module, go_version) / tool.name
 
@@ -133,7 +148,7 @@ class _Go:
     def __init__(self) -> None:
         found = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
         if found is None:
-            raise ClusterError(
+            raise GoMissingError(
                 "Go is not installed, and the test cluster is built from pinned Go modules: install Go 1.26 "
                 "or later and put it on PATH (for the API tests alone, KUBEBUILDER_ASSETS may name a folder "
                 "with etcd, kube-apiserver and kubectl)"
@@ -156,7 +171,7 @@ class _Go:
             check=False,
         )
         if asked.returncode:
-            raise ClusterError(
+            raise GoMissingError(
                 f"{found} cannot build the test cluster, install Go 1.26 or later: {asked.stderr.strip()}"
             )
         self.version = asked.stdout.strip()

@@ -1,6 +1,6 @@
 """The Debian packages that tests and node need: named first, then installed, and only those that are missing.
 
-`python -m e2e.cluster packages` installs; the node provider and the image builder call `ensure` for their group.
+`python -m e2e.cluster packages` installs; the node provider calls `ensure` for its groups.
 """
 
 import contextlib
@@ -13,12 +13,11 @@ from typing import Final
 
 from e2e.cluster import console
 from e2e.cluster.errors import ClusterError
-from e2e.cluster.images import HOST_PACKAGES
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "api": ("openssl",),
     "stores": ("redis-server",),
-    "images": HOST_PACKAGES,
+    "images": ("buildah", "mmdebstrap", "busybox-static", "gcc", "libc6-dev"),
     "node": (
         "containerd",
         "runc",

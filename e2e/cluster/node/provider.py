@@ -1,0 +1,233 @@
+"""The provider `node`: brings the one-node cluster up and down from the host's side."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from e2e.cluster import binaries, cache, console, images, packages
+from e2e.cluster.errors import ClusterError
+from e2e.cluster.node import cgroups
+from e2e.cluster.node.config import NODE_NAME, TOOLS, NodeConfig
+from e2e.cluster.node.network import SLOTS, Network
+from e2e.cluster.processes import kill, start_time, tail, wait_until
+from e2e.cluster.providers import Status
+from e2e.cluster.readiness import is_ready
+from e2e.cluster.state import State, load_all
+
+PROJECT: Final = Path(__file__).parents[3]
+NAMESPACES: Final = ("--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
+NODE_IMAGES: Final = ("pause", "busybox")
+"""Every pod needs the first, every volume the second."""
+
+SPACE_BYTES: Final = 3 * 2**30
+STEP_SECONDS: Final = 120.0
+MODULES: Final = ("br_netfilter", "overlay", "nfnetlink_queue", "xt_NFQUEUE", "veth")
+
+
+class NodeCluster:
+    """One node made on this machine."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._network = Network(state.slot)
+
+    def up(self) -> None:
+        """Start the node unless it serves already, and import the images it does not have."""
+        if self._init_pid() is not None and not self.status().problems:
+            console.say(f"cluster {self.state.name} is up already")
+            self._import_cached_images()
+            return
+        if os.geteuid() != 0:
+            raise ClusterError("the node needs root: its namespaces and containers are the kernel's own")
+        packages.ensure(["node", "images"])
+        cache.require_free_space(self.state.folder, SPACE_BYTES, "a node")
+        images.ensure(NODE_IMAGES)
+        tools = binaries.ensure(TOOLS)
+        self.down(everything=False)
+        config = NodeConfig(self.state.name, self.state.folder, self._network, tools)
+        config.write()
+        self.state.save()
+        with console.Step(f"starting node {self.state.name}"):
+            self._start(config)
+            self._wait_until_serving(config)
+
+    def down(self, *, everything: bool) -> None:
+        """End every process of the node and remove its link, groups and files."""
+        for pid in self._processes():
+            if started := start_time(pid):
+                kill(pid, started)
+        self._network.disconnect(self._mark)
+        cgroups.remove(f"cachewright-{self.state.name}")
+        shutil.rmtree(self.state.folder / "run", ignore_errors=True)
+        if everything:
+            shutil.rmtree(self.state.folder)
+
+    def load(self, archives: Iterable[Path]) -> None:
+        """Import image archives into the node's containerd, each once."""
+        record = self.state.folder / "containerd" / "imported.json"
+        imported: dict[str, list[int]] = json.loads(record.read_text()) if record.exists() else {}
+        for archive in archives:
+            seen = archive.stat()
+            version = [seen.st_size, seen.st_mtime_ns]
+            if imported.get(str(archive)) == version:
+                continue
+            with console.Step(f"importing {archive.name}"), archive.open("rb") as content:
+                self.run_inside(["ctr", "-n", "k8s.io", "images", "import", "-"], content.fileno())
+            imported[str(archive)] = version
+            record.write_text(json.dumps(imported, indent=1) + "\n")
+
+    def status(self) -> Status:
+        """Ask the API server and the node's own record of ended processes."""
+        problems = []
+        if self._init_pid() is None:
+            problems.append("it is down")
+        else:
+            config = NodeConfig.read(self.state.folder)
+            ended = self._ended()
+            problems += [f"process ended: {line}" for line in ended]
+            problems += [f"{what}: no" for what, check, _ in self._checks(config) if not check()]
+        name, provider, kubeconfig = self.state.name, self.state.provider, str(self.state.kubeconfig)
+        return Status(name, provider, not problems, kubeconfig, problems)
+
+    def run_inside(self, command: Sequence[str], stdin: int = subprocess.DEVNULL) -> str:
+        """Run a command in the node's namespaces and return what it printed."""
+        done = subprocess.run(
+            [*self.enter_command(), *command], stdin=stdin, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise ClusterError(f"{' '.join(command)} in the node: {done.stderr.strip()}")
+        return done.stdout
+
+    def enter_command(self) -> list[str]:
+        """Return the command that enters the node's namespaces, to put before another."""
+        pid = self._init_pid()
+        if pid is None:
+            raise ClusterError(f"cluster {self.state.name} is down: run `python -m e2e.cluster up`")
+        return ["nsenter", f"--target={pid}", "--net", "--mount", "--pid", "--uts", "--ipc", "--"]
+
+    @property
+    def _mark(self) -> str:
+        return f"cachewright:{self.state.folder}"
+
+    def _start(self, config: NodeConfig) -> None:
+        if shutil.which(
+            "modprobe"
+        ):  # where they are built in, or nothing may be loaded, this fails and is no loss
+            subprocess.run(["modprobe", "-a", "-q", *MODULES], check=False, capture_output=True)
+        cgroups.make(config.cgroup)
+        with config.log("init").open("wb") as log:
+            subprocess.Popen(
+                ["unshare", *NAMESPACES, sys.executable, "-m", "e2e.cluster.node.init", str(config.folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=os.environ | {"PYTHONPATH": str(PROJECT)},
+                start_new_session=True,  # it outlives this command and its terminal
+            )
+        explain = self._explain(config, "init")
+        wait_until(lambda: self._init_pid() is not None, "the node's first process", STEP_SECONDS, explain)
+        pid = self._init_pid()
+        assert pid is not None
+        self._network.connect(pid, config.mark)
+
+    def _wait_until_serving(self, config: NodeConfig) -> None:
+        explain = self._explain(config, "containerd")
+        wait_until(self._containerd_answers, "containerd", STEP_SECONDS, explain)
+        self._import_cached_images()
+        for what, check, suspects in self._checks(config):
+            self._wait(config, what, check, suspects)
+
+    def _wait(
+        self, config: NodeConfig, what: str, check: Callable[[], bool], suspects: Sequence[str]
+    ) -> None:
+        def checked() -> bool:
+            if ended := self._ended():
+                name, code = ended[0].split()
+                raise ClusterError(f"{name} ended with {code}\n{tail(config.log(name))}")
+            if self._init_pid() is None:
+                raise ClusterError(f"the node's first process ended\n{tail(config.log('init'))}")
+            return check()
+
+        wait_until(checked, what, STEP_SECONDS, self._explain(config, "init", *suspects))
+
+    def _checks(self, config: NodeConfig) -> list[tuple[str, Callable[[], bool], tuple[str, ...]]]:
+        """Return what must hold for the node to serve, and whose logs tell why it does not."""
+        url, ca = f"{config.network.api_url}/readyz", config.pki / "ca.crt"
+        node = f"http://{config.network.node_ip}"
+        ready = "-o=jsonpath={.status.conditions[?(@.type=='Ready')].status}"
+        return [
+            ("API server ready", lambda: is_ready(url, ca, config.admin), ("etcd", "kube-apiserver")),
+            (
+                "node Ready",
+                lambda: _output(config, "get", "node", NODE_NAME, ready) == "True",
+                ("containerd", "kubelet"),
+            ),
+            (
+                "default service account",
+                lambda: _output(config, "get", "serviceaccount", "default", "-o=name") != "",
+                ("kube-controller-manager",),
+            ),
+            ("DNS ready", lambda: is_ready(f"{node}:8181/ready"), ("coredns",)),
+            ("policy enforcement", lambda: is_ready(f"{node}:9080/metrics"), ("kube-network-policies",)),
+        ]
+
+    def _explain(self, config: NodeConfig, *suspects: str) -> Callable[[], str]:
+        return lambda: "\n".join(tail(config.log(name)) for name in suspects)
+
+    def _containerd_answers(self) -> bool:
+        try:
+            self.run_inside(["ctr", "version"])
+        except ClusterError:
+            return False
+        return True
+
+    def _import_cached_images(self) -> None:
+        self.load(sorted(cache.images().glob("*.tar")))
+
+    def _ended(self) -> list[str]:
+        record = self.state.folder / "run" / "ended"
+        return record.read_text().splitlines() if record.exists() else []
+
+    def _processes(self) -> dict[int, str]:
+        """Find this node's unshare and init by their command line, which ends with the node's own folder."""
+        wanted = ["-m", "e2e.cluster.node.init", str(self.state.folder)]
+        return {pid: Path(words[0]).name for pid, words in _command_lines() if words[-3:] == wanted}
+
+    def _init_pid(self) -> int | None:
+        return next((pid for pid, program in self._processes().items() if program != "unshare"), None)
+
+
+def free_slot() -> int:
+    """Return the lowest address range that no recorded node has and no link occupies."""
+    taken = {state.slot for state in load_all() if state.provider == "node"}
+    for slot in range(SLOTS):
+        if slot not in taken and not Network(slot).is_taken():
+            return slot
+    raise ClusterError(f"all {SLOTS} address ranges are taken: see `python -m e2e.cluster status --all`")
+
+
+def _output(config: NodeConfig, *arguments: str) -> str:
+    command = [
+        str(config.tools["kubectl"]),
+        f"--kubeconfig={config.kubeconfig}",
+        "--request-timeout=5s",
+        *arguments,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _command_lines() -> Iterable[tuple[int, list[str]]]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if words:
+                yield int(folder.name), words
