@@ -5,8 +5,6 @@ or `kind load image-archive` take in. Called by the cluster providers, by the de
 `python -m e2e.cluster.images`.
 """
 
-from e2e.cluster.images.builders import BuildError
-from e2e.cluster.images.recipes import HOST_PACKAGES, RECIPES
-from e2e.cluster.images.store import ensure, ref
+from e2e.cluster.images.store import Image, ensure, ref
 
-__all__ = ["HOST_PACKAGES", "RECIPES", "BuildError", "ensure", "ref"]
+__all__ = ["Image", "ensure", "ref"]

@@ -5,9 +5,10 @@ import shutil
 import sys
 from typing import get_args
 
-from e2e.cluster.images.builders import BuildError
+from e2e.cluster import cache
+from e2e.cluster.errors import ClusterError
 from e2e.cluster.images.recipes import RECIPES, Builder, target
-from e2e.cluster.images.store import archive_of, default_builder, ensure, folder
+from e2e.cluster.images.store import archive_of, default_builder, ensure
 
 EXAMPLES = """examples:
   python -m e2e.cluster.images build                      build every image that is missing
@@ -34,21 +35,18 @@ def main() -> int:
     arguments = parser.parse_args()
     builder: Builder = arguments.builder or default_builder()
     if arguments.command == "clean":
-        shutil.rmtree(folder(), ignore_errors=True)
+        shutil.rmtree(cache.images(), ignore_errors=True)
         return 0
     if arguments.command == "list":
         show(builder)
         return 0
-    unknown = sorted(set(arguments.names) - set(RECIPES))
-    if unknown:
-        parser.error(f"no image is named {', '.join(unknown)}; there are {', '.join(RECIPES)}")
     try:
-        archives = ensure(arguments.names or RECIPES, builder)
-    except BuildError as error:
-        print(f"image build failed: {error}", file=sys.stderr)
+        images = ensure(arguments.names or RECIPES, builder)
+    except ClusterError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
-    for name, archive in archives.items():
-        print(f"{target(name, builder).reference}\t{archive}")
+    for image in images.values():
+        print(f"{image.reference}\t{image.archive}")
     return 0
 
 

@@ -9,10 +9,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from e2e.cluster import console
+from e2e.cluster.errors import ClusterError
 from e2e.cluster.images.recipes import (
     Builder,
     Rootfs,
@@ -21,6 +23,7 @@ from e2e.cluster.images.recipes import (
     input_files,
     target,
 )
+from e2e.cluster.processes import tail
 
 CONTEXT_MTIME: Final = 315_619_200
 """1980-01-02, as early as zip allows: buildah's layer cache looks at times, and a fresh clone must hit it."""
@@ -30,11 +33,6 @@ CERTIFICATES_AND_PIP: Final = (Path("/etc/ssl/certs/ca-certificates.crt"), Path(
 stored in the image; a mount is not."""
 
 LEFT_OUT_OF_ROOTFS: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
-LOG_TAIL_LINES: Final = 40
-
-
-class BuildError(RuntimeError):
-    """A build step failed; the message has the end of its output and where the rest is."""
 
 
 class InputsChangedError(RuntimeError):
@@ -42,36 +40,33 @@ class InputsChangedError(RuntimeError):
 
 
 class Log:
-    """Runs commands with their output in one file per image."""
+    """Runs commands with their output in one file per image, and says now and then that they still run."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, step: console.Step) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
-        self._path = path
+        self._path, self._step = path, step
 
-    def run(self, command: Sequence[str | Path], cwd: Path, env: dict[str, str] | None = None) -> None:
-        """Run a command to its end; raise BuildError when it fails."""
+    def run(self, command: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> None:
+        """Run a command to its end; raise ClusterError when it fails."""
         words = [str(word) for word in command]
         with self._path.open("ab") as output:
             output.write(f"$ {' '.join(words)}\n".encode())
             output.flush()
+            process = subprocess.Popen(
+                words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
             try:
-                subprocess.run(
-                    words,
-                    cwd=cwd,
-                    env=env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    check=True,
-                )
-            except FileNotFoundError as error:
-                raise BuildError(f"{words[0]} is not installed") from error
-            except subprocess.CalledProcessError as error:
-                tail = "\n".join(self._path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
-                raise BuildError(
-                    f"{words[0]} ended with {error.returncode}; all of {self._path}:\n{tail}"
-                ) from error
+                while process.returncode is None:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(timeout=1.0)
+                    self._step.tick(Path(words[0]).name)
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait()
+        if process.returncode:
+            raise ClusterError(f"{words[0]} ended with {process.returncode}\n{tail(self._path)}")
 
 
 @contextlib.contextmanager
@@ -201,18 +196,15 @@ class BuildahBuilder:
         log.run(self._command(*arguments), cwd=self._cache, env=self._env)
 
     def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        try:
-            return subprocess.run(
-                self._command(*arguments),
-                cwd=self._cache,
-                env=self._env,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise BuildError("buildah is not installed") from error
+        return subprocess.run(
+            self._command(*arguments),
+            cwd=self._cache,
+            env=self._env,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
 
 
 def _kept(wanted: Target) -> str:

@@ -19,8 +19,6 @@ SCHEME: Final = 1
 """Part of every digest; raise it when the way of building changes what comes out."""
 
 DIGEST_CHARS: Final = 12
-HOST_PACKAGES: Final = ("buildah", "mmdebstrap", "busybox-static", "gcc", "libc6-dev")
-"""Debian packages that building without Docker needs."""
 
 
 @dataclass(frozen=True)

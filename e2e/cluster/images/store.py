@@ -4,51 +4,61 @@ Turns names into paths of docker-archive files under `$CACHEWRIGHT_CACHE/images`
 `ensure` and `ref`.
 """
 
-import contextlib
-import fcntl
-import os
 import subprocess
-import sys
-import time
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache as remember
 from pathlib import Path
+from typing import Final
 
+from e2e.cluster import cache, console, packages
+from e2e.cluster.errors import ClusterError
 from e2e.cluster.images.builders import BuildahBuilder, DockerBuilder, InputsChangedError, Log
-from e2e.cluster.images.recipes import Builder, Target, target, with_bases
+from e2e.cluster.images.recipes import RECIPES, Builder, Target, target, with_bases
+
+SPACE_BYTES: Final = 3 * 2**30
 
 
-def ensure(names: Iterable[str], builder: Builder | None = None) -> dict[str, Path]:
-    """Build what is missing and return each name's docker-archive file.
+@dataclass(frozen=True)
+class Image:
+    """A built image: the file that a cluster loads and the name that its pods then use."""
 
-    Without a builder, Docker builds where its daemon answers and buildah elsewhere. Raises KeyError for a
-    name that has no recipe and BuildError when a step fails.
+    reference: str
+    archive: Path
+
+
+def ensure(names: Iterable[str] = tuple(RECIPES), builder: Builder | None = None) -> dict[str, Image]:
+    """Build what is missing and return each image.
+
+    Without a builder, Docker builds where its daemon answers and buildah elsewhere. Raises ClusterError for
+    an unknown name, a full disk, or a step that fails.
     """
-    wanted, chosen = list(names), builder or default_builder()
-    archives = {name: archive_of(target(name, chosen)) for name in wanted}
-    if not all(archive.exists() for archive in archives.values()):
-        with _lock():
-            archives |= _build_missing(with_bases(wanted, chosen), chosen)
-    return {name: archives[name] for name in wanted}
+    wanted, chosen = list(dict.fromkeys(names)), builder or default_builder()
+    unknown = [name for name in wanted if name not in RECIPES]
+    if unknown:
+        raise ClusterError(f"unknown image {', '.join(unknown)}; there are: {', '.join(RECIPES)}")
+    targets = [target(name, chosen) for name in wanted]
+    if not all(archive_of(one).exists() for one in targets):
+        with cache.lock(cache.images() / "lock", "building images"):
+            targets = _build_missing(with_bases(wanted, chosen), chosen)
+    images = {one.recipe.name: Image(one.reference, archive_of(one)) for one in targets}
+    return {name: images[name] for name in wanted}
 
 
 def ref(name: str, builder: Builder | None = None) -> str:
-    """Return the reference under which pods name an image, in the state that `ensure` would give it now."""
+    """Return the reference that `ensure` would give the image now.
+
+    Sources that are edited between the two calls give another one: prefer what `ensure` returns.
+    """
     return target(name, builder or default_builder()).reference
-
-
-def folder() -> Path:
-    """Return where archives, logs and buildah's storage are kept."""
-    root = os.environ.get("CACHEWRIGHT_CACHE") or Path.home() / ".cache/cachewright"
-    return Path(root).absolute() / "images"
 
 
 def archive_of(wanted: Target) -> Path:
     """Return the archive's path, existing or not."""
-    return folder() / wanted.archive_name
+    return cache.images() / wanted.archive_name
 
 
-@cache
+@remember
 def default_builder() -> Builder:
     """Return docker where its daemon answers, else buildah."""
     try:
@@ -58,48 +68,34 @@ def default_builder() -> Builder:
     return "docker" if asked.returncode == 0 else "buildah"
 
 
-def _build_missing(names: list[str], kind: Builder) -> dict[str, Path]:
-    builder = DockerBuilder() if kind == "docker" else BuildahBuilder(folder())
-    archives = {}
+def _build_missing(names: list[str], kind: Builder) -> list[Target]:
+    cache.require_free_space(cache.images(), SPACE_BYTES, "building images")
+    if kind == "buildah":
+        packages.ensure(["images"])
+    builder = DockerBuilder() if kind == "docker" else BuildahBuilder(cache.images())
+    built: dict[str, Target] = {}
     for name in names:
-        while name not in archives:
+        while name not in built:
             wanted = target(name, kind)
             try:
                 if not archive_of(wanted).exists():
                     _build(wanted, builder)
             except InputsChangedError:
-                _say(f"{name}: its inputs changed meanwhile; starting again")
+                console.say(f"the inputs of image {name} changed meanwhile; starting again")
             else:
-                archives[name] = archive_of(wanted)
-    return archives
+                built[name] = wanted
+    return list(built.values())
 
 
 def _build(wanted: Target, builder: DockerBuilder | BuildahBuilder) -> None:
-    started, name, archive = time.monotonic(), wanted.recipe.name, archive_of(wanted)
-    _say(f"{name}: building with {builder.kind}")
-    work = folder() / "work"
+    """Build one image, move its archive into place when it is whole, and remove older ones."""
+    name, archive = wanted.recipe.name, archive_of(wanted)
+    work = cache.images() / "work"
     work.mkdir(exist_ok=True)
     unfinished = work / archive.name
-    unfinished.unlink(missing_ok=True)
-    builder.build(wanted, unfinished, work, Log(folder() / f"log/{name}.log"))
-    unfinished.rename(archive)
-    for older in set(folder().glob(f"{name}-{'[0-9a-f]' * len(wanted.digest)}.tar")) - {archive}:
+    unfinished.unlink(missing_ok=True)  # docker-archive: is never overwritten
+    with console.Step(f"building image {name} with {builder.kind}") as step:
+        builder.build(wanted, unfinished, work, Log(cache.images() / f"log/{name}.log", step))
+        unfinished.rename(archive)
+    for older in set(cache.images().glob(f"{name}-{'[0-9a-f]' * len(wanted.digest)}.tar")) - {archive}:
         older.unlink()
-    _say(f"{name}: built in {time.monotonic() - started:.1f} s, {archive.stat().st_size / 1e6:.0f} MB")
-
-
-@contextlib.contextmanager
-def _lock() -> Iterator[None]:
-    """Let one process build at a time: they share buildah's storage and, mostly, what they want to build."""
-    folder().mkdir(parents=True, exist_ok=True)
-    with (folder() / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _say("another process is building; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _say(line: str) -> None:
-    print(f"image {line}", file=sys.stderr, flush=True)
