@@ -1,0 +1,105 @@
+"""The pages under docs/ and the README: what they name exists, and what exists is named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cachewright.api.conditions import ConditionType, Reason
+from cachewright.crd.validation import load
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    ROOT / "charts" / "cachewright" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+PAGE_IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def headings(text: str) -> list[str]:
+    """List the headings of a page, without those in code."""
+    return re.findall(r"^#+ (.+)$", _FENCE.sub("", text), re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """Turn a heading into the anchor that forges give it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def section(text: str, title: str) -> str:
+    """Cut out one second-level section."""
+    _, _, rest = text.partition(f"\n## {title}\n")
+    return rest.partition("\n## ")[0]
+
+
+def test_the_conditions_page_explains_every_type_and_no_other() -> None:
+    """Each condition type that status may carry has its paragraph."""
+    page = (ROOT / "docs" / "conditions.md").read_text()
+    assert headings(section(page, "Types")) == [str(kind) for kind in ConditionType]
+
+
+def test_the_conditions_page_explains_every_reason_and_no_other() -> None:
+    """Each reason that status may carry says what it means and what to do, in the order of the code."""
+    page = (ROOT / "docs" / "conditions.md").read_text()
+    assert headings(section(page, "Reasons")) == [str(reason) for reason in Reason]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """Links between files and to headings of files are kept alive."""
+    for target in _LINK.findall(page.read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, fragment = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        if fragment:
+            anchors = [anchor(heading) for heading in headings(file.read_text())]
+            assert fragment in anchors, f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
+def test_every_manifest_is_valid(page: Path) -> None:
+    """An InferenceCache that a page shows is accepted by the rules that the API server has."""
+    for language, code in _FENCE.findall(page.read_text()):
+        if language != "yaml":
+            continue
+        for document in yaml.safe_load_all(code):
+            if isinstance(document, dict) and document.get("kind") == "InferenceCache":
+                load(document)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
+def test_one_sentence_a_line(page: Path) -> None:
+    """Prose has one sentence a line, so that changes are easy to read."""
+    prose = _FENCE.sub("", page.read_text())
+    crowded = [
+        line
+        for line in prose.splitlines()
+        if not line.startswith(("|", "#", "<!--")) and re.search(r"[a-z)`][.!?] [A-Z][a-z]", line)
+    ]
+    if page.name == "api.md":
+        return
+    assert crowded == []
+
+
+def test_make_targets_that_pages_name_exist() -> None:
+    """Every `make TARGET` of a page is in the Makefile."""
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        for command in re.findall(r"`?make ((?:[a-z0-9-]+ ?)+)", "\n".join(_code(page.read_text()))):
+            for target in command.split():
+                assert target in targets, f"{page.name}: make {target}"
+
+
+def _code(text: str) -> list[str]:
+    """List the shell blocks and inline code of a page."""
+    blocks = [code for language, code in _FENCE.findall(text) if language == "sh"]
+    return [re.sub(r" *#.*", "", "\n".join(blocks)), *re.findall(r"`([^`\n]+)`", _FENCE.sub("", text))]
