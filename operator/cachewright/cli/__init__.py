@@ -1,0 +1,1 @@
+"""The command line: one entry point whose sub-commands import what they need when they run."""
