@@ -44,8 +44,9 @@ KINDS: Final[Mapping[tuple[str, str], ResourceKind]] = {
 class KubeApi:
     """The verbs of KubeClient on a real API server, and watches."""
 
-    def __init__(self, connection: KubeConnection) -> None:
+    def __init__(self, connection: KubeConnection, page_size: int = PAGE_SIZE) -> None:
         self._connection = connection
+        self._page_size = page_size
 
     async def get(self, kind: ResourceKind, namespace: str, name: str) -> Manifest | None:
         """Read one object; None where it does not exist."""
@@ -146,7 +147,7 @@ class KubeApi:
     async def _list(
         self, kind: ResourceKind, namespace: str | None, label_selector: str, accept: str
     ) -> Manifests:
-        query = _selectors(label_selector, "") | {"limit": PAGE_SIZE}
+        query = _selectors(label_selector, "") | {"limit": self._page_size}
         path = collection_path(kind, namespace)
         first = Request("list", kind.kind, path, namespace or "*", query=query, accept=accept)
         for _ in range(MAX_RESTARTS):
