@@ -51,11 +51,14 @@ def find(name: str = DEFAULT_NAME) -> Cluster:
 
 
 def down(name: str = DEFAULT_NAME, *, everything: bool = False) -> bool:
-    """Remove a cluster that was made here; return False when there is no record of one."""
+    """Remove a cluster that was made here; return False when there is none."""
     with cache.lock(cache.clusters() / ".lock", "another command on the test cluster"):
         state = load(name)
         if state is None:
-            return False
+            # The folder says whose the processes are, so a node can be removed even without its record.
+            state = State(name, "node")
+            if not NodeCluster(state).has_left_traces:
+                return False
         CLASSES[state.provider](state).down(everything=everything)
     return True
 

@@ -15,6 +15,7 @@ from e2e.cluster import console
 from e2e.cluster.errors import ClusterError
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "python": ("python3-venv",),
     "api": ("openssl",),
     "stores": ("redis-server",),
     "images": ("buildah", "mmdebstrap", "busybox-static", "gcc", "libc6-dev"),
@@ -31,7 +32,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "openssl",
     ),
 }
-"""What each part needs: the API server's certificates, the store tests, image building, the node itself."""
+"""What each part needs: virtual environment, the API server's certificates, store tests, images, the node."""
 
 POLICY: Final = Path("/usr/sbin/policy-rc.d")
 """While this script answers 101, Debian starts no service that it installs (invoke-rc.d(8))."""

@@ -1,6 +1,5 @@
 """The provider `node`: brings the one-node cluster up and down from the host's side."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,11 +12,12 @@ from e2e.cluster import binaries, cache, console, images, packages
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.node import cgroups
 from e2e.cluster.node.config import NODE_NAME, TOOLS, NodeConfig
+from e2e.cluster.node.image_store import ImageStore
 from e2e.cluster.node.network import SLOTS, Network
 from e2e.cluster.processes import kill, start_time, tail, wait_until
 from e2e.cluster.providers import Status
 from e2e.cluster.readiness import is_ready
-from e2e.cluster.state import State, load_all
+from e2e.cluster.state import State, load, load_all
 
 PROJECT: Final = Path(__file__).parents[3]
 NAMESPACES: Final = ("--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -35,10 +35,11 @@ class NodeCluster:
     def __init__(self, state: State) -> None:
         self.state = state
         self._network = Network(state.slot)
+        self._images = ImageStore(state.folder / "containerd", self.run_inside)
 
     def up(self) -> None:
         """Start the node unless it serves already, and import the images it does not have."""
-        if self._init_pid() is not None and not self.status().problems:
+        if self.is_recorded and self._init_pid() is not None and not self.status().problems:
             console.say(f"cluster {self.state.name} is up already")
             self._import_cached_images()
             return
@@ -56,6 +57,16 @@ class NodeCluster:
             self._start(config)
             self._wait_until_serving(config)
 
+    @property
+    def is_recorded(self) -> bool:
+        """False when somebody removed the record, or there never was one."""
+        return load(self.state.name) == self.state
+
+    @property
+    def has_left_traces(self) -> bool:
+        """Return whether a node of this name runs or ran here, recorded or not."""
+        return bool(self._processes()) or (self.state.folder / "run").exists()
+
     def down(self, *, everything: bool) -> None:
         """End every process of the node and remove its link, groups and files."""
         for pid in self._processes():
@@ -65,21 +76,11 @@ class NodeCluster:
         cgroups.remove(f"cachewright-{self.state.name}")
         shutil.rmtree(self.state.folder / "run", ignore_errors=True)
         if everything:
-            shutil.rmtree(self.state.folder)
+            shutil.rmtree(self.state.folder, ignore_errors=True)
 
     def load(self, archives: Iterable[Path]) -> None:
         """Import image archives into the node's containerd, each once."""
-        record = self.state.folder / "containerd" / "imported.json"
-        imported: dict[str, list[int]] = json.loads(record.read_text()) if record.exists() else {}
-        for archive in archives:
-            seen = archive.stat()
-            version = [seen.st_size, seen.st_mtime_ns]
-            if imported.get(str(archive)) == version:
-                continue
-            with console.Step(f"importing {archive.name}"), archive.open("rb") as content:
-                self.run_inside(["ctr", "-n", "k8s.io", "images", "import", "-"], content.fileno())
-            imported[str(archive)] = version
-            record.write_text(json.dumps(imported, indent=1) + "\n")
+        self._images.load(archives)
 
     def status(self) -> Status:
         """Ask the API server and the node's own record of ended processes."""
@@ -94,10 +95,14 @@ class NodeCluster:
         name, provider, kubeconfig = self.state.name, self.state.provider, str(self.state.kubeconfig)
         return Status(name, provider, not problems, kubeconfig, problems)
 
-    def run_inside(self, command: Sequence[str], stdin: int = subprocess.DEVNULL) -> str:
+    def run_inside(self, command: Sequence[str], stdin: int | None = None) -> str:
         """Run a command in the node's namespaces and return what it printed."""
         done = subprocess.run(
-            [*self.enter_command(), *command], stdin=stdin, capture_output=True, text=True, check=False
+            [*self.enter_command(), *command],
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise ClusterError(f"{' '.join(command)} in the node: {done.stderr.strip()}")
@@ -139,6 +144,7 @@ class NodeCluster:
     def _wait_until_serving(self, config: NodeConfig) -> None:
         explain = self._explain(config, "containerd")
         wait_until(self._containerd_answers, "containerd", STEP_SECONDS, explain)
+        self._images.forget_removed()
         self._import_cached_images()
         for what, check, suspects in self._checks(config):
             self._wait(config, what, check, suspects)
