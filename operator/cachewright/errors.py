@@ -3,7 +3,9 @@
 CachewrightError
 ├── InvalidInput            what a person wrote cannot be used; the message says what to write
 │   ├── InvalidSpec         an InferenceCache breaks a rule of the schema
-│   └── InvalidDocument     a mounted or stored document (policy, record, API keys) does not parse
+│   ├── InvalidDocument     a mounted or stored document (policy, record, API keys) does not parse
+│   └── InvalidJson         a request body is not JSON
+│       └── AmbiguousJson   it is, but two readers could understand it differently
 ├── StoreError              a cache store did not do what was asked
 │   ├── StoreUnavailable    refused, reset, timed out: worth trying again
 │   └── StoreRefused        answered with an error: authentication, permission, out of memory
@@ -32,6 +34,14 @@ class InvalidSpec(InvalidInput):
 
 class InvalidDocument(InvalidInput):
     """A mounted or stored document does not parse; the last good one stays in use."""
+
+
+class InvalidJson(InvalidInput):
+    """A request body is not JSON; the upstream says what it thinks of it."""
+
+
+class AmbiguousJson(InvalidJson):
+    """A request body is JSON that two readers could understand differently; never cached."""
 
 
 class StoreError(CachewrightError):

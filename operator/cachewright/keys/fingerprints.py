@@ -11,15 +11,12 @@ Called by reconcile's plan and by local mode.
 from __future__ import annotations
 
 import hashlib
-from typing import Final
 
 from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.api.tenancy import TenancySpec
 from cachewright.keys.fields import encode_fields, encode_list
 from cachewright.keys.keyspaces import KEYSPACE_ID_LENGTH
-
-KEY_SCHEME: Final = "cw1"
-"""Version of canonical form, fields and digest; a change of any of them is a new scheme."""
+from cachewright.keys.scheme import KEY_SCHEME
 
 
 def exact_binding(spec: InferenceCacheSpec, key_id: str) -> str:

@@ -1,13 +1,34 @@
 """What layers and the operator need of a store, as Protocols.
 
-One contract suite runs on every implementation. All methods raise StoreError's subclasses.
+One contract suite runs on every implementation. All methods raise StoreError's subclasses, and none waits
+longer than the implementation's own command timeout.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
+from cachewright.keys.digest import EntryName
 from cachewright.keys.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a look-up saw of the record's copy under the entry's hash tag."""
+
+    revision: int
+    changes: int
+    """Raised by every switch and retraction, also by those that leave the revision as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one look-up found, read at one moment."""
+
+    marks: Marks | None
+    """None where the store holds no copy of the record under that tag."""
+    value: bytes | None
 
 
 class RecordStore(Protocol):
@@ -24,3 +45,20 @@ class RecordStore(Protocol):
 
     async def aclose(self) -> None:
         """Close all connections."""
+
+
+class EntryStore(Protocol):
+    """Entries of all keyspaces."""
+
+    async def find(self, name: EntryName) -> Found:
+        """Read an entry together with the marks of its hash tag, in one round trip."""
+
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
+        """Write an entry unless the marks of its hash tag changed since `seen`; tells whether it was."""
+
+    async def ping(self) -> None:
+        """Return once the store has answered."""
+
+
+class CacheStore(EntryStore, RecordStore, Protocol):
+    """A store that holds both, under the same hash tags."""

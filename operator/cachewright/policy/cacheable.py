@@ -1,0 +1,157 @@
+"""Cacheable, yes or no: from what a request says to the reason why it is not looked up.
+
+One pure function over small checks, first failure wins. The gateway asks it twice: before the body is read,
+so that what cannot be cached is never buffered or parsed, and again with the parsed body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cachewright.policy.document import GatewayPolicy, RoutePolicy
+from cachewright.policy.reasons import BypassReason
+
+CACHED_PATHS: Final = frozenset({"/v1/chat/completions"})
+"""Paths whose requests and answers we understand."""
+
+SAMPLING_FIELDS: Final = ("top_k", "min_p", "use_beam_search", "num_beams", "best_of")
+"""Fields that ask for sampling or search; under Strict, naming one at all means sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What a request says before its body is read."""
+
+    route: RoutePolicy | None
+    """First route that matches, if any."""
+    has_tenant: bool
+    has_role: bool
+    """True also where roles are not set apart."""
+    no_store: bool
+    """The client sent `Cache-Control: no-store`."""
+    content_type: str
+    """Lower case, with parameters; empty where absent."""
+    content_encoding: str
+    """Lower case; empty where absent."""
+    content_length: int | None
+    """None where the body comes in chunks."""
+
+
+Body = Mapping[str, Any]
+EnvelopeCheck = Callable[[Envelope, GatewayPolicy], BypassReason | None]
+BodyCheck = Callable[[Body, GatewayPolicy], BypassReason | None]
+
+
+def find_route(path: str, policy: GatewayPolicy) -> RoutePolicy | None:
+    """Return the first route of exactly this path."""
+    return next((route for route in policy.routes if route.path == path), None)
+
+
+def why_not_cached(envelope: Envelope, body: Body | None, policy: GatewayPolicy) -> BypassReason | None:
+    """Say why a request is not looked up, or None if it is; `body` is None until it has been read."""
+    for check in ENVELOPE_CHECKS:
+        if reason := check(envelope, policy):
+            return reason
+    if body is not None:
+        for body_check in BODY_CHECKS:
+            if reason := body_check(body, policy):
+                return reason
+    return None
+
+
+def _path_is_not_cached(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    if envelope.route is None:
+        return BypassReason.NO_ROUTE
+    return None if envelope.route.path in CACHED_PATHS else BypassReason.UNSUPPORTED
+
+
+def _layer_is_off(envelope: Envelope, policy: GatewayPolicy) -> BypassReason | None:
+    on = envelope.route is not None and "Exact" in envelope.route.layers and policy.exact is not None
+    return None if on else BypassReason.DISABLED
+
+
+def _route_has_side_effects(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    effects = envelope.route is not None and envelope.route.side_effects
+    return BypassReason.SIDE_EFFECTS if effects else None
+
+
+def _client_forbids(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    return BypassReason.CLIENT if envelope.no_store else None
+
+
+def _nobody_asks(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    if not envelope.has_tenant:
+        return BypassReason.NO_TENANT
+    return None if envelope.has_role else BypassReason.NO_ROLE
+
+
+def _body_is_not_plain_json(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    if envelope.content_encoding not in ("", "identity"):
+        return BypassReason.ENCODED
+    return None if is_json_type(envelope.content_type) else BypassReason.CONTENT_TYPE
+
+
+def _body_is_too_large(envelope: Envelope, policy: GatewayPolicy) -> BypassReason | None:
+    length = envelope.content_length
+    too_large = length is not None and length > policy.max_cacheable_body_bytes
+    return BypassReason.TOO_LARGE if too_large else None
+
+
+def is_json_type(content_type: str) -> bool:
+    """Tell whether a Content-Type means JSON in UTF-8."""
+    media_type, _, parameters = content_type.lower().partition(";")
+    if media_type.strip() != "application/json":
+        return False
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip(' "') not in ("utf-8", "utf8", "us-ascii"):
+            return False
+    return True
+
+
+def _answer_is_a_stream(body: Body, _policy: GatewayPolicy) -> BypassReason | None:
+    # `stream` is not part of the key, so whatever an engine might take for true must not get past here.
+    stream = body.get("stream")
+    return None if stream is None or stream is False else BypassReason.STREAM
+
+
+def _model_is_another(body: Body, policy: GatewayPolicy) -> BypassReason | None:
+    return None if body.get("model") == policy.model else BypassReason.MODEL
+
+
+def _choices_are_many(body: Body, _policy: GatewayPolicy) -> BypassReason | None:
+    return None if _is_number(body.get("n", 1), 1) else BypassReason.N
+
+
+def _answer_is_sampled(body: Body, _policy: GatewayPolicy) -> BypassReason | None:
+    strict = (
+        _is_number(body.get("temperature"), 0)
+        and _is_number(body.get("top_p", 1), 1)
+        and not any(name in body for name in SAMPLING_FIELDS)
+    )
+    return None if strict else BypassReason.SAMPLING
+
+
+def _is_number(value: object, wanted: int) -> bool:
+    # True == 1 in Python, and "1" is not what the client's SDK documents: only a JSON number counts.
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == wanted
+
+
+ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
+    _path_is_not_cached,
+    _layer_is_off,
+    _route_has_side_effects,
+    _client_forbids,
+    _nobody_asks,
+    _body_is_not_plain_json,
+    _body_is_too_large,
+)
+
+BODY_CHECKS: Final[tuple[BodyCheck, ...]] = (
+    _answer_is_a_stream,
+    _model_is_another,
+    _choices_are_many,
+    _answer_is_sampled,
+)

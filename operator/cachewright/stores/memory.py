@@ -1,0 +1,78 @@
+"""A store in process memory: for local mode without a server, and for tests of what stands on a store.
+
+It keeps the same promises as Redis (the contract suite runs on both) and loses everything with the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cachewright.keys.digest import EntryName
+from cachewright.keys.record import Record
+from cachewright.stores.protocols import Found, Marks
+
+
+@dataclass(slots=True)
+class _Copy:
+    """One cache's copy of the record; a process needs no hash tags."""
+
+    record: Record
+    changes: int = 1
+
+
+@dataclass(slots=True)
+class MemoryCacheStore:
+    """CacheStore in process memory, bounded by a number of entries."""
+
+    clock: Callable[[], float]
+    """Seconds, monotonic."""
+    max_entries: int = 10_000
+    _entries: dict[str, tuple[bytes, float]] = field(default_factory=dict)
+    """Value and end of life by key, oldest first."""
+    _copies: dict[str, _Copy] = field(default_factory=dict)
+
+    async def read_record(self, cache_id: str) -> Record | None:
+        """Read the copy; None where there is none."""
+        copy = self._copies.get(cache_id)
+        return copy.record if copy else None
+
+    async def publish_record(self, record: Record) -> int:
+        """Keep the record if its revision is greater."""
+        copy = self._copies.get(record.cache_id)
+        if copy is None:
+            self._copies[record.cache_id] = _Copy(record)
+        elif record.revision > copy.record.revision:
+            copy.record = record
+            copy.changes += 1
+        return self._copies[record.cache_id].record.revision
+
+    async def find(self, name: EntryName) -> Found:
+        """Read an entry together with the marks of its cache."""
+        value, expires_at = self._entries.get(name.key, (None, 0.0))
+        if value is not None and self.clock() >= expires_at:
+            del self._entries[name.key]
+            value = None
+        return Found(self._marks(name.cache_id), value)
+
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
+        """Write an entry unless the marks of its cache changed since `seen`."""
+        if self._marks(name.cache_id) != seen:
+            return False
+        self._entries.pop(name.key, None)
+        self._entries[name.key] = (value, self.clock() + ttl_seconds)
+        while len(self._entries) > self.max_entries:
+            del self._entries[next(iter(self._entries))]
+        return True
+
+    async def ping(self) -> None:
+        """Return at once."""
+
+    async def aclose(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self._copies.clear()
+
+    def _marks(self, cache_id: str) -> Marks | None:
+        copy = self._copies.get(cache_id)
+        return Marks(copy.record.revision, copy.changes) if copy else None

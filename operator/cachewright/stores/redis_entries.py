@@ -1,0 +1,59 @@
+"""Entries in Redis or Valkey, each written by one script that checks the record's copy beside it.
+
+Used by the exact layer through CacheStore.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
+
+from cachewright.keys.digest import EntryName
+from cachewright.stores.protocols import CacheStore, Found, Marks
+from cachewright.stores.redis_client import open_link
+from cachewright.stores.redis_record import RedisRecordStore
+from cachewright.stores.redis_scripts import WRITE_ENTRY
+
+_WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=False).hexdigest()
+
+
+class RedisCacheStore(RedisRecordStore):
+    """CacheStore on a single Redis or Valkey server."""
+
+    async def find(self, name: EntryName) -> Found:
+        """Read an entry together with the marks of its hash tag, in one round trip."""
+        async with self._link.use("look up") as client:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.hmget(name.record_key, "revision", "changes")
+            pipeline.get(name.key)
+            (revision, changes), value = await pipeline.execute()
+            marks = None if revision is None else Marks(int(revision), int(changes or 0))
+        return Found(marks, value)
+
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
+        """Write an entry unless the marks of its hash tag changed since `seen`."""
+        ttl_ms = max(1, round(ttl_seconds * 1000))
+        arguments: list[str | int | bytes] = [seen.revision, seen.changes, ttl_ms, value]
+        async with self._link.use("write") as client:
+            return await _run_write(client, [name.record_key, name.key], arguments) == 1
+
+    async def ping(self) -> None:
+        """Return once the store has answered."""
+        async with self._link.use("ping") as client:
+            await client.ping()
+
+
+def open_cache_store(url: str) -> CacheStore:
+    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one."""
+    return RedisCacheStore(open_link(url))
+
+
+async def _run_write(client: Redis, keys: list[str], arguments: list[str | int | bytes]) -> int:
+    try:
+        written = await client.evalsha(_WRITE_ENTRY_SHA, len(keys), *keys, *arguments)
+    except NoScriptError:  # a server that started anew has lost its scripts
+        written = await client.eval(WRITE_ENTRY, len(keys), *keys, *arguments)
+    return int(written)

@@ -1,0 +1,59 @@
+"""The record's broadcast copy in Redis or Valkey, under each of the 64 hash tags of a cache.
+
+Used by the operator, which publishes, and by gateways, which refill an emptied store.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from cachewright.errors import InvalidDocument
+from cachewright.keys.digest import record_key
+from cachewright.keys.record import Record
+from cachewright.keys.scheme import TAGS
+from cachewright.stores.protocols import RecordStore
+from cachewright.stores.redis_client import RedisLink, open_link
+from cachewright.stores.redis_scripts import PUBLISH_RECORD
+
+_OPERATOR_CONNECTIONS: Final = 2
+
+
+class RedisRecordStore:
+    """RecordStore on a single Redis or Valkey server."""
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+
+    async def read_record(self, cache_id: str) -> Record | None:
+        """Read the copy with the highest revision; copies that do not parse count as absent."""
+        async with self._link.use("read the record") as client:
+            pipeline = client.pipeline(transaction=False)
+            for tag in TAGS:
+                pipeline.hget(record_key(cache_id, tag), "record")
+            copies: list[bytes | None] = await pipeline.execute()
+        records = []
+        for text in {copy for copy in copies if copy is not None}:
+            with suppress(InvalidDocument):
+                records.append(Record.from_json(text))
+        ours = [record for record in records if record.cache_id == cache_id]
+        return max(ours, key=lambda record: record.revision, default=None)
+
+    async def publish_record(self, record: Record) -> int:
+        """Write the record under every tag where its revision is greater, in one round trip."""
+        text = record.to_json()
+        async with self._link.use("publish the record") as client:
+            pipeline = client.pipeline(transaction=False)
+            for tag in TAGS:
+                pipeline.eval(PUBLISH_RECORD, 1, record_key(record.cache_id, tag), record.revision, text)
+            held: list[int] = await pipeline.execute()
+        return max(held)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._link.aclose()
+
+
+def open_record_store(url: str) -> RecordStore:
+    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one."""
+    return RedisRecordStore(open_link(url, _OPERATOR_CONNECTIONS))

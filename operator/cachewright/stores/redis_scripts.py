@@ -1,0 +1,22 @@
+"""The Lua scripts that run inside Redis or Valkey; each touches keys of one hash tag only."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PUBLISH_RECORD: Final = """
+local held = tonumber(redis.call('HGET', KEYS[1], 'revision') or '-1')
+if held >= tonumber(ARGV[1]) then return held end
+redis.call('HSET', KEYS[1], 'revision', ARGV[1], 'record', ARGV[2])
+redis.call('HINCRBY', KEYS[1], 'changes', 1)
+return tonumber(ARGV[1])
+"""
+"""KEYS: record copy. ARGV: revision, JSON. Writes only what is greater; returns the revision held then."""
+
+WRITE_ENTRY: Final = """
+local held = redis.call('HMGET', KEYS[1], 'revision', 'changes')
+if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] then return 0 end
+redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[3])
+return 1
+"""
+"""KEYS: record copy, entry. ARGV: revision and changes as seen, TTL in ms, value. 1 if written, else 0."""
