@@ -1,7 +1,7 @@
-# One command per need, the same for a person and for CI. Every target makes what it lacks.
+# One command per need, the same for a person and for CI.
+# Every target makes what it lacks, names Debian packages before it installs them, and asks nothing.
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
+BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test e2e lint type fmt generate verify clean
@@ -9,12 +9,23 @@ BIN := $(VENV)/bin
 help:  ## Show the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+.venv/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(PYTHON) -m e2e.cluster packages python
+	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-venv: $(VENV)/.installed  ## Make the virtual environment with pinned packages.
+venv: .venv/.installed  ## Make the virtual environment with pinned packages.
+
+demo: venv  ## Bring a cluster up, install the chart, and watch a cache at work.
+	@$(BIN)/python -m e2e.demo </dev/null
+
+test: venv  ## Run the unit, store, gateway, chart and API tests.
+	$(PYTHON) -m e2e.cluster packages api stores
+	$(BIN)/pytest tests </dev/null
+
+e2e: venv  ## Run the tests on a real node.
+	$(BIN)/pytest e2e/tests </dev/null
 
 lint: venv  ## Check style, formatting and the import contracts.
 	$(BIN)/ruff check .
@@ -28,8 +39,14 @@ fmt: venv  ## Format the code and mend what can be mended.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: venv  ## Write the CRD, the chart's CRD and docs/api.md from the models.
+generate: venv  ## Write the CRD, the chart's CRD and README, and docs/api.md from their sources.
 	$(BIN)/python -m cachewright.crd write
+	$(BIN)/python charts/readme.py write
 
-verify: venv  ## Fail when a generated file differs from the models.
+verify: venv  ## Fail when a generated file differs from its source.
 	$(BIN)/python -m cachewright.crd check
+	$(BIN)/python charts/readme.py check
+
+clean: venv  ## Remove the test cluster and the virtual environment; the cache of built tools stays.
+	$(PYTHON) -m e2e.cluster down --all
+	rm -rf .venv

@@ -87,14 +87,24 @@ def _restored_record(cache: InferenceCache, observed: Observed) -> Record:
     copy = observed.store.record
     if copy is not None and copy.cache_id == cache_id:
         return copy
-    layers = (observed.document.get("status") or {}).get("layers") or []
-    incarnations = [Keyspace.parse(layer["keyspace"]).incarnation for layer in layers]
+    incarnations = [keyspace.incarnation for keyspace in _remembered_keyspaces(observed)]
     return Record(
         cache_id=cache_id,
         revision=0,
         incarnation=max(incarnations, default=0),
         immutable=immutable_choices(cache),
     )
+
+
+def _remembered_keyspaces(observed: Observed) -> list[Keyspace]:
+    """Read the keyspaces that status names; what somebody edited into nonsense is passed over."""
+    keyspaces = []
+    for layer in (observed.document.get("status") or {}).get("layers") or []:
+        try:
+            keyspaces.append(Keyspace.parse(str(layer.get("keyspace", ""))))
+        except InvalidDocument:
+            continue
+    return keyspaces
 
 
 def _wanted_record(cache: InferenceCache, record: Record, key_id: str, now: datetime) -> Record:

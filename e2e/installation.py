@@ -1,0 +1,71 @@
+"""Puts the project on a test cluster: images built and loaded, chart installed. Used by demo and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from e2e.cluster import clusters, images
+from e2e.cluster.console import Step
+from e2e.cluster.providers import Cluster
+from e2e.kubectl import Kubectl
+
+ROOT: Final = Path(__file__).parent.parent
+CHART: Final = ROOT / "charts" / "cachewright"
+RELEASE: Final = "cachewright"
+NAMESPACE: Final = "cachewright-system"
+IMAGES: Final = ("cachewright", "valkey", "redis", "engine")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A cluster that serves, with the images of the checkout as it was when they were built."""
+
+    cluster: Cluster
+    images: Mapping[str, str]
+    """Image reference by name."""
+
+    @classmethod
+    def start(cls, name: str = clusters.DEFAULT_NAME) -> Installation:
+        """Build what is missing, bring the cluster up, and load the images into it."""
+        built = images.ensure(IMAGES)
+        cluster = clusters.up(name)
+        cluster.load(image.archive for image in built.values())
+        return cls(cluster, {name: image.reference for name, image in built.items()})
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """The way to the cluster."""
+        return Kubectl(self.cluster.state.kubeconfig)
+
+    def install(self, *settings: str, namespace: str = NAMESPACE) -> None:
+        """Install or upgrade the chart with `--set` arguments, and wait until the operator is ready."""
+        pairs = [
+            pair for name in ("valkey", "redis") for pair in _image_values(name, self.images[name])
+        ] + list(_image_values("operator", self.images["cachewright"]))
+        with Step("helm upgrade --install cachewright"):
+            self.kubectl.helm(
+                "upgrade",
+                "--install",
+                RELEASE,
+                str(CHART),
+                f"--namespace={namespace}",
+                "--create-namespace",
+                "--wait",
+                "--timeout=180s",
+                *(f"--set-string={pair}" for pair in pairs),
+                *(f"--set={setting}" for setting in settings),
+            )
+
+    def engine_manifest(self) -> str:
+        """Return the stand-in engine's manifest with the locally built image."""
+        text = (ROOT / "examples" / "engine.yaml").read_text()
+        return text.replace("cachewright-engine:dev", self.images["engine"])
+
+
+def _image_values(component: str, reference: str) -> tuple[str, str]:
+    """Turn an image reference into the chart's values for it."""
+    repository, _, tag = reference.rpartition(":")
+    return f"images.{component}.repository={repository}", f"images.{component}.tag={tag}"

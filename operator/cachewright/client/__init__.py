@@ -1,0 +1,1 @@
+"""The public library: the cache layers without a gateway. Not built yet."""

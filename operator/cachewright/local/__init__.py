@@ -1,0 +1,1 @@
+"""The same manifest on one machine, without a cluster. Not built yet."""

@@ -1,0 +1,1 @@
+"""Objects and stand-ins that several tiers of tests share."""
