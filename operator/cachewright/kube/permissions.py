@@ -1,0 +1,81 @@
+"""The one table of what the operator asks of the Kubernetes API; pure data.
+
+The chart renders its roles from the same facts and a test compares the two; the API tests run the operator
+with nothing but these rights. Discovery (`/api`, `/apis`) is open to every client and not listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cachewright.api.names import GROUP, PLURAL
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Verbs on resources of one API group, and what for."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+
+
+OWNED_VERBS: Final = ("create", "delete", "get", "list", "patch", "watch")
+"""Children: read to compare, watched to repair, applied (patch; create where missing), deleted by label."""
+
+CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
+    Permission(
+        GROUP,
+        (PLURAL,),
+        ("get", "list", "watch"),
+        "The objects that declare caches; never written but for their status.",
+    ),
+    Permission(GROUP, (f"{PLURAL}/status",), ("patch",), "What has been seen, by server-side apply."),
+    Permission(
+        GROUP,
+        (f"{PLURAL}/finalizers",),
+        ("update",),
+        "Owner references that block the owner's deletion, where an admission plugin checks who sets them.",
+    ),
+    Permission(
+        "",
+        ("configmaps",),
+        (*OWNED_VERBS, "update"),
+        "Rendered configuration; update is the record's compare-and-swap.",
+    ),
+    Permission(
+        "",
+        ("secrets",),
+        OWNED_VERBS,
+        "Generated credentials, and Secrets that objects refer to; watched by label, never all.",
+    ),
+    Permission("", ("services",), OWNED_VERBS, "The store's and the gateway's names."),
+    Permission("apps", ("deployments", "statefulsets"), OWNED_VERBS, "The gateway and the store."),
+    Permission("policy", ("poddisruptionbudgets",), OWNED_VERBS, "Keep a gateway pod through node drains."),
+    Permission(
+        "networking.k8s.io", ("networkpolicies",), OWNED_VERBS, "Who may reach the store and the gateway."
+    ),
+    Permission("events.k8s.io", ("events",), ("create",), "Errors, said beside the object they concern."),
+)
+"""Needed in every namespace whose InferenceCaches are served."""
+
+LEASE_PERMISSIONS: Final[tuple[Permission, ...]] = (
+    Permission("coordination.k8s.io", ("leases",), ("create",), "The Lease, where it does not exist yet."),
+    Permission(
+        "coordination.k8s.io",
+        ("leases",),
+        ("get", "update", "watch"),
+        "Holding the Lease, and seeing its renewals; narrowed to its name.",
+    ),
+)
+"""Needed in the namespace of the Lease; all verbs but create may be narrowed to its name."""
+
+
+def rules(permissions: tuple[Permission, ...]) -> list[dict[str, Any]]:
+    """Return the permissions as the `rules` of a Role or ClusterRole."""
+    return [
+        {"apiGroups": [each.group], "resources": list(each.resources), "verbs": list(each.verbs)}
+        for each in permissions
+    ]
