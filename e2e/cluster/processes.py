@@ -12,7 +12,7 @@ from typing import Final
 from e2e.cluster.errors import ClusterError
 
 POLL_SECONDS: Final = 0.05
-TAIL_LINES: Final = 25
+TAIL_LINES: Final = 15
 
 
 class Process:

@@ -26,7 +26,8 @@ class Init:
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
-        self.processes: dict[int, str] = {}
+        # Kept, because `subprocess` reaps those that nobody holds, and their exit code would be lost.
+        self.processes: dict[int, Process] = {}
 
     def main(self) -> None:
         """Bring the node up and never return."""
@@ -41,7 +42,7 @@ class Init:
         executable = self.config.tools.get(name, Path(name))
         environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
         process = Process(name, [executable, *arguments], self.config.log(name), environment | (env or {}))
-        self.processes[process.pid] = name
+        self.processes[process.pid] = process
 
     def set_up_namespaces(self) -> None:
         """Make mounts, host name and network of the node's own."""
@@ -199,8 +200,8 @@ class Init:
         ended = self.config.run / "ended"
         while True:
             pid, status = os.wait()
-            if name := self.processes.get(pid):
-                line = f"{name} {os.waitstatus_to_exitcode(status)}\n"
+            if process := self.processes.get(pid):
+                line = f"{process.name} {os.waitstatus_to_exitcode(status)}\n"
                 with ended.open("a") as record:
                     record.write(line)
 

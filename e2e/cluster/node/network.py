@@ -3,15 +3,18 @@
 The host reaches the API server, pods and services through the link, and pods reach the host at `host_ip`.
 """
 
+import contextlib
 import json
 import subprocess
 from dataclasses import dataclass
 from typing import Final
 
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.processes import wait_until
 
 SLOTS: Final = 16
 """How many nodes may run side by side on one machine."""
+GONE_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,20 @@ class Network:
 
     def disconnect(self, mark: str) -> None:
         """Remove the link, and with it its routes, if it is there and carries our mark."""
-        links = json.loads(ip("-json", "link", "show"))
-        if any(link["ifname"] == self.link and link.get("ifalias") == mark for link in links):
-            ip("link", "delete", self.link)
+        if self._mark() == mark:
+            # The kernel removes it too, some time after the node's namespace ended: either may come first.
+            with contextlib.suppress(ClusterError):
+                ip("link", "delete", self.link)
+            wait_until(lambda: self._mark() != mark, f"link {self.link} goes", GONE_SECONDS)
 
     def is_taken(self) -> bool:
         """Return whether a link of this slot exists."""
-        return any(link["ifname"] == self.link for link in json.loads(ip("-json", "link", "show")))
+        return self._mark() is not None
+
+    def _mark(self) -> str | None:
+        """Return the mark on the link, empty when a stranger made it, None when there is no link."""
+        links = json.loads(ip("-json", "link", "show"))
+        return next((link.get("ifalias", "") for link in links if link["ifname"] == self.link), None)
 
 
 def ip(*arguments: str) -> str:

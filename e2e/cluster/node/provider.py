@@ -1,5 +1,6 @@
 """The provider `node`: brings the one-node cluster up and down from the host's side."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -89,9 +90,10 @@ class NodeCluster:
             problems.append("it is down")
         else:
             config = NodeConfig.read(self.state.folder)
-            ended = self._ended()
-            problems += [f"process ended: {line}" for line in ended]
-            problems += [f"{what}: no" for what, check, _ in self._checks(config) if not check()]
+            problems += [f"process ended: {line}" for line in self._ended()]
+            # Each check needs those before it, so the first that fails says it all.
+            failed = (what for what, check, _ in self._checks(config) if not check())
+            problems += [f"{what}: no" for what in itertools.islice(failed, 1)]
         name, provider, kubeconfig = self.state.name, self.state.provider, str(self.state.kubeconfig)
         return Status(name, provider, not problems, kubeconfig, problems)
 
