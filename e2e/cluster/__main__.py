@@ -59,6 +59,9 @@ def command_kubeconfig(options: argparse.Namespace) -> None:
 
 def command_load(options: argparse.Namespace) -> None:
     """Import image archives."""
+    absent = [str(archive) for archive in options.archives if not archive.is_file()]
+    if absent:
+        raise ClusterError(f"no such file: {', '.join(absent)}")
     clusters.find(options.name).load(options.archives)
 
 
@@ -161,13 +164,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 1 after printing what went wrong."""
+    """Run one command; return its exit code, 1 after printing what went wrong."""
     options = parser().parse_args(arguments)
     try:
         options.run(options)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
