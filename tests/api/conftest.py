@@ -2,12 +2,16 @@
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from cachewright.kube.client import KubeApi
 from cachewright.kube.connection import KubeConnection
 from e2e.cluster.apiserver import ApiServer
+from tests.api.admin import Admin
+
+CRD = Path(__file__).parents[2] / "crds" / "cachewright.dev_inferencecaches.yaml"
 
 _numbers = itertools.count(1)
 
@@ -17,6 +21,20 @@ def api_server() -> Iterator[ApiServer]:
     """Start the API server once; tests share it and keep to their own namespaces."""
     with ApiServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def crd(api_server: ApiServer) -> None:
+    """Install the CRD."""
+    api_server.kubectl("apply", "--server-side", "-f", str(CRD))
+    api_server.kubectl("wait", "--for=condition=Established", "crd/inferencecaches.cachewright.dev")
+
+
+@pytest.fixture(scope="session")
+def admin(api_server: ApiServer, crd: None) -> Admin:
+    """Open a bare client that may do everything, with InferenceCaches served."""
+    del crd
+    return Admin(api_server.kubeconfig)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from cachewright.api.references import HeaderName, SecretKeyRef
 ModelName = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[!-~]+$")]
 """A model's name as requests and answers carry it."""
 
-UpstreamPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^/[!-\"$->@-~]*$")]
+UpstreamPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r'^/[!-"$->@-~]*$')]
 """An absolute URL path without query or fragment."""
 
 
@@ -44,7 +44,7 @@ class UpstreamSpec(ApiModel):
 
     url: Annotated[
         str,
-        Field(min_length=8, max_length=2048, pattern=r"^https?://[-.:A-Za-z0-9_\[\]]+(/[!-\"$->@-~]*)?$"),
+        Field(min_length=8, max_length=2048, pattern=r'^https?://[-.:A-Za-z0-9_\[\]]+(/[!-"$->@-~]*)?$'),
         Rule(cel="isURL(self)", message="must be a URL such as http://vllm.ml:8000/v1"),
     ]
     """Base URL of the OpenAI-compatible API, with its path prefix, such as `http://vllm.ml:8000/v1`."""

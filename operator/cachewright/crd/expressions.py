@@ -31,7 +31,9 @@ def holds(expression: str, value: Any, former: Any = None) -> bool:  # noqa: ANN
         result = _compiled(expression).execute(context)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise RuleNotEvaluable(f"the rule {expression} cannot be evaluated: {error}") from error
-    return result is True
+    if not isinstance(result, bool):
+        raise RuleNotEvaluable(f"the rule {expression} gives {result!r}, not true or false")
+    return result
 
 
 @cache
@@ -47,15 +49,21 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _quantity(text: str) -> str:
-    if not _is_quantity(text):
-        raise ValueError(f"{text!r} is not a quantity")
-    return text
-
-
-def _compare(first: str, second: str) -> int:
+def _compare(first: str, second: str) -> int | None:
+    """None, which no rule can use, where one is no quantity; the evaluator would log an exception."""
+    if not (_is_quantity(first) and _is_quantity(second)):
+        return None
     one, other = parse_quantity(first), parse_quantity(second)
     return (one > other) - (one < other)
+
+
+def _is_greater(first: str, second: str) -> bool | None:
+    order = _compare(first, second)
+    return None if order is None else order > 0
+
+
+def _is_less(first: str, second: str) -> bool | None:
+    return _is_greater(second, first)
 
 
 _URL: Final = re.compile(
@@ -72,9 +80,9 @@ def _is_url(text: str) -> bool:
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "isQuantity": _is_quantity,
-    "quantity": _quantity,
+    "quantity": str,
     "compareTo": _compare,
-    "isGreaterThan": lambda first, second: _compare(first, second) > 0,
-    "isLessThan": lambda first, second: _compare(first, second) < 0,
+    "isGreaterThan": _is_greater,
+    "isLessThan": _is_less,
     "isURL": _is_url,
 }

@@ -179,7 +179,8 @@ def _walk(
                 before = former.get(name) if isinstance(former, dict) else None
                 yield from _walk(child, before, known, (*place, name), broken)
     elif isinstance(value, list):
-        yield from _duplicates(value, schema, place)
+        if place not in broken:
+            yield from _duplicates(value, schema, place)
         for index, item in enumerate(value):
             # Items have no former self here: the rules that compare stand on objects outside lists.
             yield from _walk(item, None, below(schema, index) or {}, (*place, index), broken)
@@ -194,7 +195,7 @@ def _broken_rules(
 ) -> Iterator[Problem]:
     for validation in schema.get(VALIDATIONS_KEY, ()):
         rule, message = validation["rule"], validation["message"]
-        if "oldSelf" in rule and former is None:
+        if ("oldSelf" in rule and former is None) or _reads_broken(rule, place, broken):
             continue
         try:
             if holds(rule, value, former):
@@ -205,6 +206,12 @@ def _broken_rules(
             message = str(error)
         below_it = tuple(step for step in validation.get("fieldPath", "").split(".") if step)
         yield Problem((*place, *below_it), message, rule)
+
+
+def _reads_broken(rule: str, place: Location, broken: frozenset[Location]) -> bool:
+    """Tell whether a rule reads a field that has a structural problem: that one says what to mend."""
+    inside = (other[len(place) :] for other in broken if other[: len(place)] == place)
+    return any(f"self.{'.'.join(str(step) for step in steps)}" in rule for steps in inside)
 
 
 def _duplicates(value: list[Any], schema: Schema, place: Location) -> Iterator[Problem]:
