@@ -52,9 +52,9 @@ def fetch(server: ApiServer, manifest: Manifest) -> Manifest:
 
 
 def example_of(notes: str) -> str:
-    """Cut the example out of the notes, as a reader would."""
+    """Cut the example out of the notes, as the reader's shell would: up to a line that is just the word."""
     _, _, rest = notes.partition("<<'YAML'\n")
-    body, found, _ = rest.partition("YAML\n")
+    body, found, _ = rest.partition("\nYAML\n")
     assert found, notes
     return body
 
