@@ -68,7 +68,9 @@ def world() -> World:
 async def test_the_first_replica_creates_the_lease(world: World) -> None:
     """A Lease that does not exist yet is created and held."""
     first = world.replica("first")
-    assert [first.leads, await first.acquire(), first.leads] == [False, None, True]
+    before = first.leads
+    await first.acquire()
+    assert (before, first.leads) == (False, True)
     spec = (await world.lease())["spec"]
     assert spec["holderIdentity"] == "first"
     assert spec["leaseDurationSeconds"] == 10

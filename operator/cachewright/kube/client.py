@@ -163,7 +163,8 @@ class KubeApi:
             page = await self._connection.send(request)
             # Items of a list of built-in objects carry no kind of their own.
             own = {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List")}
-            for item in page["items"]:
+            # An empty list of metadata comes as null.
+            for item in page["items"] or []:
                 yield own | item
             token = page["metadata"].get("continue")
             if not token:

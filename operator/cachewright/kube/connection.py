@@ -46,8 +46,6 @@ WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 
 RequestObserver = Callable[[str, str, str], None]
 """Called once a request with verb, kind and HTTP status ("timeout" or "error" where there was no answer)."""
-WriteGate = Callable[[], bool]
-"""Says whether this process may write now; false once the Lease is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,10 @@ class Request:
     def description(self) -> str:
         """What failed, for a message."""
         return f"{self.verb} {self.kind} {self.target}".rstrip()
+
+
+WriteGate = Callable[[Request], bool]
+"""Says whether this process may send a write now; without the Lease it may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class KubeConnection:
         self._api = ApiClient(configuration)
         self._api.user_agent = "cachewright"
         self.on_request: RequestObserver = lambda _verb, _kind, _code: None
-        self.may_write: WriteGate = lambda: True
+        self.may_write: WriteGate = lambda _request: True
 
     @classmethod
     async def open(cls, kubeconfig: str | None = None, context: str | None = None) -> KubeConnection:
@@ -133,8 +135,8 @@ class KubeConnection:
 
         Raises KubeError's subclasses; credentials that have expired are read anew and tried once more.
         """
-        if request.verb in WRITES and not self.may_write():
-            raise KubeUnavailable(f"{request.description}: this replica no longer holds the lease")
+        if request.verb in WRITES and not self.may_write(request):
+            raise KubeUnavailable(f"{request.description}: this replica does not hold the lease")
         try:
             status, raw = await self._exchange(request)
             if status == HTTPStatus.UNAUTHORIZED:

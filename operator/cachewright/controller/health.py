@@ -1,0 +1,102 @@
+"""Whether this replica works, and the one port that says so: `/healthz`, `/readyz`, `/metrics`.
+
+The signals are real ones. The Lease is renewed by requests and seen again through a watch, so a dead API
+connection of either kind shows; and an object that nobody reconciled for two resync intervals shows a stuck
+queue. The standby answers too: it sees the leader's renewals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from cachewright.controller.metrics import CONTENT_TYPE, OperatorMetrics
+from cachewright.controller.roster import Roster
+
+LEASE_SILENCE_SECONDS: Final = 60.0
+"""Renewals come every 2 s, a take-over lasts up to 12 s; after longer silence we see nothing any more."""
+
+
+class Vitals:
+    """What the process notes about itself."""
+
+    def __init__(
+        self, roster: Roster, monotonic: Callable[[], float], resync_seconds: float, *, elects: bool
+    ) -> None:
+        self._roster = roster
+        self._monotonic = monotonic
+        self._resync_seconds = resync_seconds
+        self._elects = elects
+        self._lease_seen_at = monotonic()
+        self._lease_seen = False
+        self.leads = False
+        self.watches = False
+        """Whether kopf's watches have started; only the leader's do."""
+        self.stopping = False
+
+    def saw_renewal(self) -> None:
+        """Note that a renewal of the Lease came through the watch."""
+        self._lease_seen_at = self._monotonic()
+        self._lease_seen = True
+
+    def ailments(self) -> list[str]:
+        """Return why the process should be restarted; empty for a healthy one."""
+        found = []
+        silence = self._monotonic() - self._lease_seen_at
+        if self._elects and silence > LEASE_SILENCE_SECONDS:
+            found.append(f"no renewal of the lease came through the watch for {silence:.0f} s")
+        waiting = self._roster.oldest_visit_seconds
+        if self.leads and waiting > 2 * self._resync_seconds:
+            found.append(f"an object was not reconciled for {waiting:.0f} s")
+        return found
+
+    def obstacles(self) -> list[str]:
+        """Return why the process is not ready; empty for a ready one."""
+        found = self.ailments()
+        if self.stopping:
+            found.append("stopping")
+        if self._elects and not self._lease_seen:
+            found.append("the lease was not seen yet")
+        if (self.leads or not self._elects) and not self.watches:
+            found.append("the watches have not started yet")
+        return found
+
+
+def health_app(vitals: Vitals, metrics: OperatorMetrics) -> web.Application:
+    """Return the application behind the one port."""
+
+    def answer(problems: list[str]) -> web.Response:
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+        return web.Response(status=status, text="\n".join(problems or ["ok"]) + "\n")
+
+    async def healthz(_: web.Request) -> web.Response:
+        return answer(vitals.ailments())
+
+    async def readyz(_: web.Request) -> web.Response:
+        return answer(vitals.obstacles())
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+    app = web.Application()
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", show_metrics)
+    return app
+
+
+@asynccontextmanager
+async def serving(app: web.Application, port: int) -> AsyncIterator[int]:
+    """Serve on every address while the context lasts, and give the port; 0 picks a free one."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, port=port)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()

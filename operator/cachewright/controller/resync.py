@@ -1,0 +1,81 @@
+"""Looks at every object now and then, whatever watches say: lists keys and spreads them over the interval.
+
+`process` calls `first` before anything is done, then runs `forever`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from cachewright.controller.queue import CacheKey, WorkQueue
+from cachewright.controller.roster import Roster
+from cachewright.errors import KubeNotFound, KubeUnavailable
+from cachewright.kube.client import KubeApi
+from cachewright.kube.protocol import INFERENCE_CACHES
+
+RETRY_SECONDS: Final = 5.0
+SPREAD: Final = 0.5
+"""Part of the interval over which one resync is spread: no object waits for more than 1.5 intervals."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """Where to list, how often, and whom to tell."""
+
+    kube: KubeApi
+    queue: WorkQueue
+    roster: Roster
+    namespaces: Sequence[str]
+    """Empty for all."""
+    interval_seconds: float
+
+    async def first(self) -> None:
+        """Wait until the API server knows InferenceCaches, then queue all there are.
+
+        Raises KubeError's subclasses for what waiting does not cure, such as a missing right.
+        """
+        told = False
+        while True:
+            try:
+                keys = await self._keys()
+            except (KubeNotFound, KubeUnavailable) as error:
+                if not told:
+                    log.warning("waiting for the InferenceCache definition", error=str(error))
+                    told = True
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                break
+        self.roster.replace(keys)
+        for key in keys:
+            self.queue.add(key)
+        log.info("objects listed", count=len(keys))
+
+    async def forever(self) -> None:
+        """Queue every object once an interval; raises KubeNotFound when the definition was deleted."""
+        while True:
+            await asyncio.sleep(self.interval_seconds)
+            try:
+                keys = await self._keys()
+            except KubeUnavailable as error:
+                log.warning("resync failed", error=str(error))
+                continue
+            self.roster.replace(keys)
+            for key in keys:
+                self.queue.add(key, random.uniform(0, SPREAD * self.interval_seconds))  # noqa: S311
+
+    async def _keys(self) -> list[CacheKey]:
+        keys: list[CacheKey] = []
+        places: Sequence[str | None] = self.namespaces or [None]
+        for namespace in places:
+            for found in await self.kube.list_metadata(INFERENCE_CACHES, namespace):
+                metadata = found["metadata"]
+                keys.append(CacheKey(metadata["namespace"], metadata["name"]))
+        return keys
