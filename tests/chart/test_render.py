@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from cachewright.controller.main import add_arguments
 from tests.chart.helm import Helm, Manifest, of_kind
 from tests.chart.pod_security import violations
 from tests.conftest import CompareGolden
@@ -27,7 +29,6 @@ EVERYTHING: dict[str, Any] = {
     "crds": {"keep": False},
     "serviceAccount": {"name": "wright", "annotations": {"example.com/a": "b"}},
     "resyncSeconds": 60,
-    "clusterDomain": "corp.example",
     "logging": {"level": "debug", "format": "console"},
     "metrics": {
         "service": {"annotations": {"prometheus.io/scrape": "true"}},
@@ -139,11 +140,21 @@ def test_the_operator_is_told_what_the_values_say(helm: Helm) -> None:
         f"--redis-image=reg.example/redis@sha256:{'b' * 64}",
         "--image-pull-policy=Always",
         "--resync-seconds=60",
-        "--cluster-domain=corp.example",
         "--port=8080",
         "--log-format=console",
         "--log-level=debug",
     ]
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_the_operator_understands_its_flags(helm: Helm, name: str) -> None:
+    """The command line that the chart renders is one that `cachewright operator` accepts."""
+    flags = operator_flags(helm.manifests(VALUE_SETS[name]))
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser)
+    options = parser.parse_args(flags[1:])
+    assert options.lease_namespace == "cachewright-system"
+    assert options.leader_elect
 
 
 def test_the_gateway_runs_the_operators_image_unless_told_otherwise(helm: Helm) -> None:
