@@ -7,6 +7,7 @@ from typing import get_args
 
 from e2e.cluster import cache
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.images.builders import run_root
 from e2e.cluster.images.recipes import RECIPES, Builder, target
 from e2e.cluster.images.store import archive_of, default_builder, ensure
 
@@ -35,7 +36,8 @@ def main() -> int:
     arguments = parser.parse_args()
     builder: Builder = arguments.builder or default_builder()
     if arguments.command == "clean":
-        shutil.rmtree(cache.images(), ignore_errors=True)
+        for folder in (cache.images(), run_root(cache.images())):
+            shutil.rmtree(folder, ignore_errors=True)
         return 0
     if arguments.command == "list":
         show(builder)

@@ -101,6 +101,11 @@ class DockerBuilder:
         log.run(["docker", "save", "-o", archive, wanted.reference], cwd=work)
 
 
+def run_root(cache: Path) -> Path:
+    """Return where buildah keeps a cache's locks and mount counts: in /run, since a boot must end them."""
+    return Path("/run") / f"cachewright-images-{hashlib.sha256(str(cache).encode()).hexdigest()[:8]}"
+
+
 class BuildahBuilder:
     """Builds with buildah in its own storage, on Debian root file systems instead of a registry's images."""
 
@@ -129,7 +134,7 @@ class BuildahBuilder:
             names: list[str | Path] = ["-t", kept, "-f", recipe.dockerfile]
             self._buildah(log, "bud", "--layers", "--pull=never", *options, *names, context)
         self._buildah(log, "push", kept, f"docker-archive:{archive}:{wanted.reference}")
-        self._forget_older(wanted, log)
+        self._forget_older(wanted)
 
     def _base(self, base: Target, log: Log) -> str:
         """Return the name of a built base in the storage, loaded from its archive if the storage is new."""
@@ -165,12 +170,12 @@ class BuildahBuilder:
             self._buildah(log, "bud", "-t", name, context)
         return name
 
-    def _forget_older(self, wanted: Target, log: Log) -> None:
-        """Remove earlier builds of the image; what the new one shares with them stays."""
+    def _forget_older(self, wanted: Target) -> None:
+        """Remove earlier builds; what the new one shares with them stays, and a failure costs only disk."""
         listed = self._ask("images", "--format={{.Name}}:{{.Tag}}").stdout.split()
         for name in listed:
             if name.startswith(f"localhost/{wanted.recipe.name}:") and name != _kept(wanted):
-                self._buildah(log, "rmi", name)
+                self._ask("rmi", name)
 
     def _fastest_driver(self) -> str:
         """Take overlay where the cache's file system carries it: vfs copies every layer whole."""
@@ -181,8 +186,7 @@ class BuildahBuilder:
         return self._ask("inspect", "--type=image", name).returncode == 0
 
     def _command(self, *arguments: str | Path) -> list[str | Path]:
-        # Locks and mount counts must not outlive a boot, so they live in /run.
-        run = Path("/run") / f"cachewright-images-{hashlib.sha256(str(self._cache).encode()).hexdigest()[:8]}"
+        run = run_root(self._cache)
         storage = self._cache / f"storage-{self._driver}"
         return [
             "buildah",
