@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
+import time
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.metrics import MetricWrapperBase
 
 from cachewright.api.conditions import ConditionType, Reason
+from cachewright.controller.metrics import OperatorMetrics
+from cachewright.controller.queue import WorkQueue
+from cachewright.controller.roster import Roster
 from cachewright.crd.validation import load
+from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.keys.scheme import EXCLUDED_FIELDS
 from cachewright.kube.permissions import CACHE_PERMISSIONS
 from cachewright.policy.reasons import BypassReason, RefusalReason
@@ -48,6 +58,14 @@ def rows(text: str) -> list[list[str]]:
     """Read the cells of a table's body."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def metrics_of(registry: CollectorRegistry) -> Iterator[tuple[str, str]]:
+    """Yield name, as Prometheus sees it, and labels of each metric of ours."""
+    for collector in registry._collector_to_names:
+        if isinstance(collector, MetricWrapperBase):
+            suffix = "_total" if isinstance(collector, Counter) else ""
+            yield f"{collector._name}{suffix}", ", ".join(collector._labelnames)
 
 
 def test_the_conditions_page_explains_every_type_and_no_other() -> None:
@@ -94,6 +112,18 @@ def test_the_operations_page_lists_every_right() -> None:
         for resource in permission.resources
         for verb in permission.verbs
     }
+
+
+def test_the_operations_page_lists_every_metric() -> None:
+    """Each metric of operator and gateway has its row with its labels, and no other has one."""
+    operator = OperatorMetrics()
+    with contextlib.closing(asyncio.new_event_loop()) as clock:
+        operator.follow(WorkQueue(clock), Roster(time.monotonic))
+    page = section((ROOT / "docs" / "operations.md").read_text(), "Metrics")
+    _, operators, gateways = re.split(r"^\| metric", page, flags=re.MULTILINE)
+    for table, registry in [(operators, operator.registry), (gateways, GatewayMetrics().registry)]:
+        documented = {(name.strip("`"), labels) for name, labels, _ in rows(f"| metric{table}")}
+        assert documented == set(metrics_of(registry))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
