@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -42,11 +42,11 @@ class Helm:
         values: Mapping[str, Any] | None = None,
         release: str = "cw",
         namespace: str = "cachewright-system",
+        settings: Sequence[str] = (),
     ) -> str:
-        """Render the chart as YAML text."""
-        return self._run(
-            "template", release, str(CHART), "-n", namespace, f"--kube-version={KUBE_VERSION}", values=values
-        )
+        """Render the chart as YAML text; `settings` are arguments of `--set`."""
+        flags = [f"--kube-version={KUBE_VERSION}", *(f"--set={setting}" for setting in settings)]
+        return self._run("template", release, str(CHART), "-n", namespace, *flags, values=values)
 
     def manifests(self, values: Mapping[str, Any] | None = None, **names: str) -> list[Manifest]:
         """Render the chart as objects, in Helm's order of installation."""

@@ -165,6 +165,14 @@ def test_one_sentence_a_line(page: Path) -> None:
     assert crowded == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
+def test_every_python_example_runs(page: Path) -> None:
+    """What a page shows in Python runs with the libraries as they are pinned."""
+    for language, code in _FENCE.findall(page.read_text()):
+        if language == "python":
+            exec(compile(code, str(page), "exec"), {})  # noqa: S102 - our own pages
+
+
 def test_make_targets_that_pages_name_exist() -> None:
     """Every `make TARGET` of a page is in the Makefile."""
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
