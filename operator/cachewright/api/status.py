@@ -46,17 +46,19 @@ class LayerStatus(ApiModel):
 class InferenceCacheStatus(ApiModel):
     """What the operator has seen."""
 
+    # No defaults here: the API server would add them, and what is read would differ from what was written.
+
     observed_generation: Annotated[int, Field(ge=0)] | None = None
     """Generation of the spec that this status describes."""
-    conditions: Annotated[list[Condition], Field(max_length=32)] = Field(
-        default_factory=list,
+    conditions: Annotated[list[Condition], Field(max_length=32)] | None = Field(
+        default=None,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     """Ready, Reconciling and Stalled (kstatus), and one per component."""
     endpoint: Annotated[str, Field(max_length=512)] | None = None
     """URL that clients use as OpenAI base URL."""
-    layers: Annotated[list[LayerStatus], Field(max_length=16)] = Field(
-        default_factory=list,
+    layers: Annotated[list[LayerStatus], Field(max_length=16)] | None = Field(
+        default=None,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     """The layers as they are served now."""

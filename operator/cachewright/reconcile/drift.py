@@ -19,8 +19,21 @@ from cachewright.reconcile.state import Manifest
 RENDERED_ANNOTATION: Final = "cachewright.dev/rendered"
 """On a child: digest of the manifest that was applied last."""
 
-_LIST_KEYS: Final = ("name", "mountPath", "containerPort", "port", "topologyKey", "uid", "key")
-"""Fields that identify an item of a list; others may add items of their own."""
+_LIST_KEYS: Final = {
+    "containers": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "ownerReferences": "uid",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
+"""Lists to which others may add items of their own, with the field that identifies an item.
+
+All other lists are taken whole, as the API server does with atomic ones.
+"""
+
+_WHOLE: Final = frozenset({"selector", "podSelector", "namespaceSelector", "labelSelector", "nodeSelector"})
+"""Maps that are taken whole: one more label in a selector selects something else."""
 
 _QUANTITY_PARENTS: Final = frozenset({"requests", "limits"})
 
@@ -39,6 +52,8 @@ def is_as_wanted(live: Manifest, wanted: Manifest) -> bool:
 
 
 def _contains(live: Any, wanted: Any, parent: str) -> bool:  # noqa: ANN401 - JSON
+    if parent in _WHOLE:
+        return bool(live == wanted)
     if isinstance(wanted, dict):
         return isinstance(live, dict) and all(
             _contains(live.get(key), value, parent if parent in _QUANTITY_PARENTS else key)
@@ -46,28 +61,19 @@ def _contains(live: Any, wanted: Any, parent: str) -> bool:  # noqa: ANN401 - JS
             if not (value is None and key not in live)
         )
     if isinstance(wanted, list):
-        return isinstance(live, list) and _contains_list(live, wanted)
+        return isinstance(live, list) and _contains_list(live, wanted, _LIST_KEYS.get(parent))
     if parent in _QUANTITY_PARENTS:
         return _same_quantity(live, wanted)
     return bool(live == wanted)
 
 
-def _contains_list(live: list[Any], wanted: list[Any]) -> bool:
-    key = _identity(wanted)
+def _contains_list(live: list[Any], wanted: list[Any], key: str | None) -> bool:
     if key is None:
         return len(live) == len(wanted) and all(
             _contains(a, b, "") for a, b in zip(live, wanted, strict=True)
         )
     by_key = {item.get(key): item for item in live if isinstance(item, dict)}
     return all(item[key] in by_key and _contains(by_key[item[key]], item, "") for item in wanted)
-
-
-def _identity(items: list[Any]) -> str | None:
-    for key in _LIST_KEYS:
-        values = [item.get(key) if isinstance(item, dict) else None for item in items]
-        if values and None not in values and len(set(map(str, values))) == len(values):
-            return key
-    return None
 
 
 def _same_quantity(live: Any, wanted: Any) -> bool:  # noqa: ANN401 - JSON

@@ -53,7 +53,7 @@ async def observe(
     namespace = str(document["metadata"]["namespace"])
     states = tuple([await _secret_state(kube, namespace, use) for use in uses])
     store = StoreState()
-    if spec is not None and not spec.suspend:
+    if spec is not None:
         url = store_url(children, states, str(document["metadata"]["name"]))
         if url is not None:
             store = await _store_state(document, children, url, open_record_store, settings)
