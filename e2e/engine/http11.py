@@ -5,6 +5,7 @@ brings the handler. The standard library has only a server with a thread per req
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from http.client import responses
@@ -12,6 +13,7 @@ from typing import Final
 from urllib.parse import unquote
 
 MAX_HEAD_BYTES: Final = 128 * 1024
+LINGER_SECONDS: Final = 1.0
 
 
 class BadRequestError(ValueError):
@@ -60,6 +62,7 @@ async def serve_connection(
                 request, keep = await _read(reader, writer)
             except BadRequestError as error:
                 await _send(writer, Response(400, str(error).encode(), "text/plain"), head=False, keep=False)
+                await _linger(reader, writer)
                 break
             response = await handler(request)
             await _send(writer, response, head=request.method == "HEAD", keep=keep)
@@ -68,6 +71,15 @@ async def serve_connection(
         pass  # the client went away, which is its right
     finally:
         writer.close()
+
+
+async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """End our side and drop what still comes: closing over unread bytes resets the answer away."""
+    writer.write_eof()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while await reader.read(MAX_HEAD_BYTES):
+                pass
 
 
 async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[Request, bool]:
