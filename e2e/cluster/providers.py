@@ -25,7 +25,7 @@ class Cluster(Protocol):
     state: State
 
     def up(self) -> None:
-        """Make the cluster, or do nothing but take in new images when it serves already."""
+        """Make the cluster, or do nothing when it serves already."""
 
     def down(self, *, everything: bool) -> None:
         """Remove every trace; `everything` also removes what makes the next start quick."""

@@ -39,16 +39,15 @@ class NodeCluster:
         self._images = ImageStore(state.folder / "containerd", self.run_inside)
 
     def up(self) -> None:
-        """Start the node unless it serves already, and import the images it does not have."""
+        """Start the node unless it serves already."""
         if self.is_recorded and self._init_pid() is not None and not self.status().problems:
             console.say(f"cluster {self.state.name} is up already")
-            self._import_cached_images()
             return
         if os.geteuid() != 0:
             raise ClusterError("the node needs root: its namespaces and containers are the kernel's own")
         packages.ensure(["node", "images"])
         cache.require_free_space(self.state.folder, SPACE_BYTES, "a node")
-        images.ensure(NODE_IMAGES)
+        built = images.ensure(NODE_IMAGES)
         tools = binaries.ensure(TOOLS)
         self.down(everything=False)
         config = NodeConfig(self.state.name, self.state.folder, self._network, tools)
@@ -56,7 +55,7 @@ class NodeCluster:
         self.state.save()
         with console.Step(f"starting node {self.state.name}"):
             self._start(config)
-            self._wait_until_serving(config)
+            self._wait_until_serving(config, [image.archive for image in built.values()])
 
     @property
     def is_recorded(self) -> bool:
@@ -127,15 +126,16 @@ class NodeCluster:
         ):  # where they are built in, or nothing may be loaded, this fails and is no loss
             subprocess.run(["modprobe", "-a", "-q", *MODULES], check=False, capture_output=True)
         cgroups.make(config.cgroup)
+        init = [sys.executable, "-m", "e2e.cluster.node.init", str(config.folder)]
         with config.log("init").open("wb") as log:
-            subprocess.Popen(
-                ["unshare", *NAMESPACES, sys.executable, "-m", "e2e.cluster.node.init", str(config.folder)],
+            subprocess.run(
+                ["setsid", "--fork", "unshare", *NAMESPACES, *init],  # outlives this command and its terminal
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd="/",
                 env=os.environ | {"PYTHONPATH": str(PROJECT)},
-                start_new_session=True,  # it outlives this command and its terminal
+                check=True,
             )
         explain = self._explain(config, "init")
         wait_until(lambda: self._init_pid() is not None, "the node's first process", STEP_SECONDS, explain)
@@ -143,11 +143,11 @@ class NodeCluster:
         assert pid is not None
         self._network.connect(pid, config.mark)
 
-    def _wait_until_serving(self, config: NodeConfig) -> None:
+    def _wait_until_serving(self, config: NodeConfig, archives: Iterable[Path]) -> None:
         explain = self._explain(config, "containerd")
         wait_until(self._containerd_answers, "containerd", STEP_SECONDS, explain)
         self._images.forget_removed()
-        self._import_cached_images()
+        self.load(archives)
         for what, check, suspects in self._checks(config):
             self._wait(config, what, check, suspects)
 
@@ -194,9 +194,6 @@ class NodeCluster:
         except ClusterError:
             return False
         return True
-
-    def _import_cached_images(self) -> None:
-        self.load(sorted(cache.images().glob("*.tar")))
 
     def _ended(self) -> list[str]:
         record = self.state.folder / "run" / "ended"
