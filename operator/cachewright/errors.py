@@ -6,6 +6,12 @@ CachewrightError
 │   ├── InvalidDocument     a mounted or stored document (policy, record, API keys) does not parse
 │   └── InvalidJson         a request body is not JSON
 │       └── AmbiguousJson   it is, but two readers could understand it differently
+├── RequestError            a request cannot be gone on with
+│   ├── BodyTooLarge        its body is larger than allowed
+│   └── ClientGone          the client closed its connection
+├── UpstreamError           the upstream did not answer
+│   ├── UpstreamUnreachable refused, reset, closed early
+│   └── UpstreamTimedOut    no byte for longer than allowed
 ├── StoreError              a cache store did not do what was asked
 │   ├── StoreUnavailable    refused, reset, timed out: worth trying again
 │   └── StoreRefused        answered with an error: authentication, permission, out of memory
@@ -42,6 +48,30 @@ class InvalidJson(InvalidInput):
 
 class AmbiguousJson(InvalidJson):
     """A request body is JSON that two readers could understand differently; never cached."""
+
+
+class RequestError(CachewrightError):
+    """A request cannot be gone on with."""
+
+
+class BodyTooLarge(RequestError):
+    """A request's body is larger than allowed."""
+
+
+class ClientGone(RequestError):
+    """The client closed its connection before its answer."""
+
+
+class UpstreamError(CachewrightError):
+    """The upstream did not answer."""
+
+
+class UpstreamUnreachable(UpstreamError):
+    """The upstream's connection was refused, reset or closed early."""
+
+
+class UpstreamTimedOut(UpstreamError):
+    """The upstream sent no byte for longer than allowed."""
 
 
 class StoreError(CachewrightError):

@@ -1,0 +1,1 @@
+"""The caching gateway: plain ASGI in front of an OpenAI-compatible upstream."""

@@ -1,0 +1,166 @@
+"""Assembly: from mounted documents to everything a request is served with, reusing what has not changed.
+
+Connections to a store or an upstream that is no longer named stay open a while for the requests that began
+with them. Called by the process at start and when a mounted file has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from cachewright.errors import InvalidDocument
+from cachewright.gateway.metrics import GatewayMetrics
+from cachewright.gateway.mounts import Configuration
+from cachewright.gateway.serving import Serving
+from cachewright.gateway.throttle import Throttle
+from cachewright.gateway.upstream import Upstream
+from cachewright.layers.breaker import Breaker
+from cachewright.layers.exact import ExactLayer, ExactSettings
+from cachewright.layers.known_record import KnownRecord
+from cachewright.policy.document import GatewayPolicy
+from cachewright.stores.protocols import CacheStore
+from cachewright.stores.redis_entries import open_cache_store
+
+RETIRE_SECONDS: Final = 600.0
+"""How long the connections of a configuration that was replaced stay open; longer answers are cut off."""
+
+WARM_CONNECTIONS: Final = 4
+WARM_SECONDS: Final = 2.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    url: str
+    budget_seconds: float
+    store: CacheStore
+    breaker: Breaker
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    timeout_seconds: float
+    ca: str | None
+    upstream: Upstream
+
+
+class Assembly:
+    """Builds a Serving from each Configuration, and owns what has to be closed."""
+
+    def __init__(self, metrics: GatewayMetrics, throttle: Throttle) -> None:
+        self._metrics = metrics
+        self._throttle = throttle
+        self._store: _Store | None = None
+        self._target: _Target | None = None
+        self._known: dict[str, KnownRecord] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    def known_record(self, cache_id: str) -> KnownRecord:
+        """Return the best record of a cache; the same object whenever asked, so that nothing is unlearned."""
+        return self._known.setdefault(cache_id, KnownRecord(cache_id))
+
+    def build(self, configuration: Configuration) -> Serving:
+        """Return what requests are served with from now on; raises InvalidDocument and changes nothing."""
+        target = self._make_target(configuration)
+        policy = configuration.policy
+        exact = self._make_exact(configuration, policy) if policy.exact else None
+        if self._target is not None and self._target is not target:
+            self._retire(self._target.upstream.aclose)
+        self._target = target
+        return Serving(
+            policy=policy,
+            digest_key=configuration.digest_key,
+            api_keys=configuration.api_keys,
+            upstream_key=configuration.upstream_key,
+            upstream=target.upstream,
+            exact=exact,
+        )
+
+    async def warm(self) -> None:
+        """Open a few connections before the first request needs one; a store that is away is no obstacle."""
+        if self._store is not None:
+            pings = [asyncio.ensure_future(self._store.store.ping()) for _ in range(WARM_CONNECTIONS)]
+            await asyncio.wait(pings, timeout=WARM_SECONDS)
+            if not all(ping.done() and ping.exception() is None for ping in pings):
+                self._store.breaker.trip()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for task in self._retiring:
+            task.cancel()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
+        if self._target is not None:
+            await self._target.upstream.aclose()
+        if self._store is not None:
+            await self._store.breaker.aclose()
+            await self._store.store.aclose()
+
+    def _make_target(self, configuration: Configuration) -> _Target:
+        timeout_seconds, ca = configuration.policy.upstream.timeout_seconds, configuration.upstream_ca
+        current = self._target
+        if current is not None and (current.timeout_seconds, current.ca) == (timeout_seconds, ca):
+            return current
+        return _Target(timeout_seconds, ca, Upstream(timeout_seconds, _tls_context(ca) if ca else None))
+
+    def _make_exact(self, configuration: Configuration, policy: GatewayPolicy) -> ExactLayer | None:
+        if policy.exact is None:
+            return None
+        budget_seconds = min(policy.exact.budget_seconds, policy.total_budget_seconds)
+        settings = ExactSettings(policy.cache_id, policy.binding, policy.exact.ttl_seconds, budget_seconds)
+        store = self._make_store(configuration.store_url, budget_seconds)
+        known = self.known_record(policy.cache_id)
+        return ExactLayer(
+            store.store, known, store.breaker, settings, configuration.digest_key, wall_clock=time.time
+        )
+
+    def _make_store(self, url: str, budget_seconds: float) -> _Store:
+        current = self._store
+        if current is not None and (current.url, current.budget_seconds) == (url, budget_seconds):
+            return current
+        store = open_cache_store(url)
+
+        async def probe() -> None:
+            await store.ping()  # may have to connect first
+            async with asyncio.timeout(budget_seconds):
+                await store.ping()
+
+        self._store = _Store(
+            url, budget_seconds, store, Breaker(probe, time.monotonic, self._breaker_changed)
+        )
+        self._metrics.breaker_open.labels("redis").set(0)
+        if current is not None:
+            self._retire(current.breaker.aclose, current.store.aclose)
+        return self._store
+
+    def _breaker_changed(self, is_open: bool) -> None:
+        self._metrics.breaker_open.labels("redis").set(is_open)
+        event = "store_left_alone" if is_open else "store_used_again"
+        if (skipped := self._throttle.skipped(event)) is not None:
+            _log.warning(event, store="redis", skipped=skipped)
+
+    def _retire(self, *closers: Callable[[], Awaitable[None]]) -> None:
+        async def close_later() -> None:
+            try:
+                await asyncio.sleep(RETIRE_SECONDS)
+            finally:
+                for close in closers:
+                    await close()
+
+        task = asyncio.create_task(close_later())
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+
+def _tls_context(ca: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cadata=ca)
+    except (ssl.SSLError, ValueError) as e:
+        raise InvalidDocument(f"the upstream's certificate authorities are not PEM: {e}") from e

@@ -1,0 +1,113 @@
+"""One exchange: what a request turned out to be, and the request to the upstream that follows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from cachewright.gateway.asker import Asker, private_headers
+from cachewright.gateway.headers import (
+    Headers,
+    content_length,
+    end_to_end,
+    first_of,
+    has_directive,
+    values_of,
+)
+from cachewright.gateway.paths import upstream_url
+from cachewright.gateway.request_body import RequestBody
+from cachewright.gateway.serving import Serving
+from cachewright.gateway.upstream import Outgoing
+from cachewright.keys.context import Context
+from cachewright.keys.digest import ExactQuestion
+from cachewright.policy.cacheable import Envelope
+from cachewright.policy.document import RoutePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A client's request as it arrived, without its body."""
+
+    method: str
+    raw_path: bytes
+    query: bytes
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request that may be answered, with all that was found out about it."""
+
+    call: Call
+    body: RequestBody
+    serving: Serving
+    path: str
+    asker: Asker
+    route: RoutePolicy | None
+
+    @property
+    def refreshes(self) -> bool:
+        """True: the client wants a fresh answer, which may replace the stored one."""
+        return has_directive(self.call.headers, "no-cache")
+
+    def envelope(self) -> Envelope:
+        """Return what `why_not_cached` judges before the body is read."""
+        headers = self.call.headers
+        return Envelope(
+            route=self.route,
+            has_tenant=self.asker.tenant is not None,
+            has_role=self.asker.role is not None,
+            no_store=has_directive(headers, "no-store"),
+            content_type=first_of(headers, b"content-type").decode("latin-1"),
+            content_encoding=first_of(headers, b"content-encoding").decode("latin-1").lower(),
+            content_length=content_length(headers),
+        )
+
+    def question(self, body: dict[str, Any]) -> ExactQuestion:
+        """Return everything the answer may depend on."""
+        return ExactQuestion(
+            path=self.path,
+            query=self.call.query.decode("latin-1"),
+            headers=tuple(
+                (
+                    name,
+                    tuple(value.decode("latin-1") for value in values_of(self.call.headers, name.encode())),
+                )
+                for name in self.serving.policy.upstream.vary_headers
+            ),
+            body=body,
+            context=Context(role=self.asker.role or ""),
+        )
+
+    def outgoing(self, whole_body: bytes | None, plain_answer: bool = False) -> Outgoing:
+        """Return the request to the upstream; `whole_body` is None where the body is passed on as it arrives.
+
+        `plain_answer` asks for an answer without compression, so that it can be judged and replayed.
+        """
+        policy = self.serving.policy
+        headers = self.call.headers
+        dropped = {b"host", b"expect", b"content-length", *private_headers(policy.tenancy)}
+        added: Headers = []
+        if plain_answer:
+            dropped.add(b"accept-encoding")
+            added.append((b"accept-encoding", b"identity"))
+        # Only whom the tenancy source knows may spend the upstream's own key; others keep what they sent.
+        if self.serving.upstream_key is not None and self.asker.authenticated:
+            dropped.add(b"authorization")
+            added.append((b"authorization", f"Bearer {self.serving.upstream_key}".encode()))
+        body: bytes | AsyncIterator[bytes] | None = whole_body
+        if whole_body is None and self._has_body():
+            body = self.body.chunks(policy.max_body_bytes)
+            if b"content-length" in dict(headers):
+                added.append((b"content-length", first_of(headers, b"content-length")))
+        return Outgoing(
+            self.call.method,
+            upstream_url(policy.upstream.url, self.path, self.call.query),
+            end_to_end(headers, dropped) + added,
+            body,
+        )
+
+    def _has_body(self) -> bool:
+        headers = self.call.headers
+        return bool(content_length(headers)) or bool(values_of(headers, b"transfer-encoding"))

@@ -1,0 +1,69 @@
+"""`cachewright gateway`: from the command line to a running gateway process.
+
+Called by `cachewright.cli`. Loads none of the operator's libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from cachewright.gateway.mounts import DEFAULT_FOLDER
+from cachewright.gateway.process import GatewayProcess, GatewaySettings
+from cachewright.logs import LOG_LEVELS, configure
+
+EXAMPLES: Final = """\
+examples:
+  cachewright gateway
+  cachewright gateway --config-dir ./config --port 8080 --log-format console
+"""
+
+_QUIET: Final = ("uvicorn", "uvicorn.error", "aiohttp", "asyncio")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--config-dir",
+        type=Path,
+        default=DEFAULT_FOLDER,
+        help="folder with the mounted policy, record, keys and store URL (default: %(default)s)",
+    )
+    parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")  # noqa: S104
+    parser.add_argument("--port", type=int, default=8080, help="traffic port (default: %(default)s)")
+    parser.add_argument(
+        "--management-port", type=int, default=9090, help="health and metrics (default: %(default)s)"
+    )
+    parser.add_argument("--log-format", choices=("json", "console"), default="json")
+    parser.add_argument("--log-level", choices=LOG_LEVELS, default="info")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run until SIGTERM or SIGINT and return the exit code."""
+    configure(options.log_format, options.log_level, quiet=_QUIET)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    settings = GatewaySettings(options.config_dir, options.host, options.port, options.management_port)
+    uvloop.run(_serve(settings))
+    return 0
+
+
+async def _serve(settings: GatewaySettings) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    process = GatewayProcess(settings)
+    await process.start()
+    await stopping.wait()
+    await process.stop()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    # Returning early is how the app ends an answer that its upstream broke off; the app logs it itself.
+    return not record.getMessage().startswith("ASGI callable returned without completing response")

@@ -1,0 +1,71 @@
+"""All metrics of the gateway process, declared here and nowhere else.
+
+Labels are bounded: names of layers, routes of the object, outcomes and reasons; never a tenant, model or key.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+Outcome = Literal["hit", "miss", "bypass", "refused", "upstream_error"]
+
+_LOOKUP_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
+_UPSTREAM_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+class GatewayMetrics:
+    """The metrics, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "cachewright_requests",
+            "Requests by the layer looked into, what came of it, and the route.",
+            ("layer", "outcome", "route"),
+            registry=self.registry,
+        )
+        self.not_cached = Counter(
+            "cachewright_not_cached",
+            "Requests that were not looked up, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self.not_stored = Counter(
+            "cachewright_not_stored",
+            "Answers to misses that were not stored, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self.stored = Counter("cachewright_stored", "Answers stored.", registry=self.registry)
+        self.lookup_seconds = Histogram(
+            "cachewright_lookup_seconds",
+            "Time a look-up kept a request waiting.",
+            ("layer",),
+            buckets=_LOOKUP_BUCKETS,
+            registry=self.registry,
+        )
+        self.upstream_seconds = Histogram(
+            "cachewright_upstream_seconds",
+            "Time until the head of the upstream's answer.",
+            buckets=_UPSTREAM_BUCKETS,
+            registry=self.registry,
+        )
+        self.breaker_open = Gauge(
+            "cachewright_breaker_open", "1 while a store is left alone.", ("store",), registry=self.registry
+        )
+        self.write_queue = Gauge("cachewright_write_queue_depth", "Writes waiting.", registry=self.registry)
+        self.writes_dropped = Counter(
+            "cachewright_writes_dropped",
+            "Writes dropped because too many were waiting.",
+            registry=self.registry,
+        )
+        self.record_revision = Gauge(
+            "cachewright_record_revision", "Highest revision of the record seen.", registry=self.registry
+        )
+        self.configuration_errors = Counter(
+            "cachewright_configuration_errors",
+            "Mounted documents that could not be read and left the last good ones in use.",
+            registry=self.registry,
+        )

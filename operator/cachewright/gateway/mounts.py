@@ -1,0 +1,97 @@
+"""The mounted files: from a folder of ConfigMap and Secret mounts to parsed documents, all or nothing.
+
+kubelet swaps a mount by a symbolic link, so a file is watched by what it leads to: its inode, time and size.
+Polled by the process; nothing else of the gateway reads files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cachewright.errors import InvalidDocument
+from cachewright.gateway.api_keys import ApiKeys
+from cachewright.keys.digest import parse_digest_key
+from cachewright.keys.record import RECORD_DATA_KEY, Record
+from cachewright.policy.document import POLICY_DATA_KEY, GatewayPolicy
+
+DEFAULT_FOLDER: Final = Path("/etc/cachewright")
+
+POLICY: Final = f"policy/{POLICY_DATA_KEY}"
+RECORD: Final = f"record/{RECORD_DATA_KEY}"
+DIGEST_KEY: Final = "keys/digest-key"
+STORE_URL: Final = "redis/url"
+UPSTREAM_KEY: Final = "upstream/key"
+UPSTREAM_CA: Final = "upstream-ca/ca.crt"
+API_KEYS: Final = "api-keys/keys"
+
+CONFIGURATION: Final = (POLICY, DIGEST_KEY, STORE_URL, UPSTREAM_KEY, UPSTREAM_CA, API_KEYS)
+"""Everything but the record, which changes on its own."""
+
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All mounted documents but the record."""
+
+    policy: GatewayPolicy
+    digest_key: bytes
+    store_url: str
+    upstream_key: str | None
+    upstream_ca: str | None
+    """PEM."""
+    api_keys: ApiKeys | None
+
+
+class Mounts:
+    """The folder of mounts: `policy/policy.json`, `record/record.json` and so on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def signature(self, *names: str) -> Signature:
+        """Return what changes when one of the files does."""
+        return tuple(self._stat(name) for name in names)
+
+    def read_record(self) -> Record:
+        """Read the record; raises InvalidDocument."""
+        return Record.from_json(self._text(RECORD))
+
+    def read_configuration(self) -> Configuration:
+        """Read everything the policy names; raises InvalidDocument if any of it is missing or wrong."""
+        policy = GatewayPolicy.from_json(self._text(POLICY))
+        digest_key = parse_digest_key(self._text(DIGEST_KEY))
+        tenancy = policy.tenancy
+        return Configuration(
+            policy=policy,
+            digest_key=digest_key,
+            store_url=self._secret(STORE_URL),
+            upstream_key=self._secret(UPSTREAM_KEY) if policy.upstream.sends_own_key else None,
+            upstream_ca=self._text(UPSTREAM_CA) if policy.upstream.has_own_ca else None,
+            api_keys=(
+                ApiKeys.parse(self._text(API_KEYS), digest_key, tenant_needed=tenancy.mode == "Required")
+                if tenancy.api_keys
+                else None
+            ),
+        )
+
+    def _stat(self, name: str) -> tuple[int, int, int] | None:
+        try:
+            found = (self._folder / name).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self._folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as e:
+            raise InvalidDocument(f"{name} cannot be read: {e}") from e
+
+    def _secret(self, name: str) -> str:
+        text = self._text(name).strip()
+        if not text:
+            raise InvalidDocument(f"{name} is empty")
+        return text

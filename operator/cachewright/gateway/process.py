@@ -1,0 +1,191 @@
+"""The gateway process: from a folder of mounts to two listening ports, until it is told to stop.
+
+Started by `gateway.main`; tests start it in their own loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+import uvicorn
+
+from cachewright.errors import InvalidInput, StoreError
+from cachewright.gateway.app import GatewayApp
+from cachewright.gateway.assembly import Assembly
+from cachewright.gateway.flow import Flow
+from cachewright.gateway.health import Health
+from cachewright.gateway.management import ManagementApp
+from cachewright.gateway.metrics import GatewayMetrics
+from cachewright.gateway.mounts import CONFIGURATION, RECORD, Mounts, Signature
+from cachewright.gateway.throttle import Throttle
+from cachewright.gateway.write_queue import WriteQueue
+from cachewright.keys.record import Record
+
+POLL_SECONDS: Final = 1.0
+"""How often mounted files are looked at."""
+
+GRACEFUL_SECONDS: Final = 20
+"""How long answers in flight may take to end after SIGTERM."""
+
+DRAIN_WRITES_SECONDS: Final = 2.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """How one gateway process runs."""
+
+    config_dir: Path
+    host: str
+    port: int
+    """0: any free one."""
+    management_port: int
+    lame_duck_seconds: float = 3.0
+    """How long requests are still taken after SIGTERM, until every balancer has heard of it."""
+
+
+class GatewayProcess:
+    """One gateway: its mounts, its ports, its connections."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._mounts = Mounts(settings.config_dir)
+        self.metrics = GatewayMetrics()
+        self.health = Health()
+        self._writes = WriteQueue(self.metrics)
+        self._throttle = Throttle(time.monotonic)
+        self._flow = Flow(self.metrics, self._writes)
+        self._assembly = Assembly(self.metrics, self._throttle)
+        self._record: Record | None = None
+        """The mounted record as last read; what is known may be newer."""
+        self._seen: dict[str, Signature] = {}
+        self._servers: list[_Server] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Read the mounts and listen on both ports; raises OSError or SystemExit where a port is taken."""
+        self._refresh()
+        await self._assembly.warm()
+        apps: list[tuple[GatewayApp | ManagementApp, int]] = [
+            (GatewayApp(self._flow, self.health, self._throttle), self._settings.port),
+            (ManagementApp(self.health, self.metrics.registry), self._settings.management_port),
+        ]
+        self._servers = [_Server(_server_config(app, self._settings.host, port)) for app, port in apps]
+        self._tasks = [asyncio.create_task(server.serve()) for server in self._servers]
+        self._tasks.append(asyncio.create_task(self._watch()))
+        while not all(server.started for server in self._servers):
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+            await asyncio.sleep(0.005)
+        _log.info("gateway_started", port=self.port, management_port=self.management_port)
+
+    @property
+    def port(self) -> int:
+        """The traffic port in use."""
+        return self._servers[0].bound_port
+
+    @property
+    def management_port(self) -> int:
+        """The management port in use."""
+        return self._servers[1].bound_port
+
+    async def stop(self) -> None:
+        """Turn unready, let answers in flight end, write what waits, close everything; bounded."""
+        self.health.draining = True
+        _log.info("gateway_draining")
+        await asyncio.sleep(self._settings.lame_duck_seconds)
+        for server in self._servers:
+            server.should_exit = True
+        *serving, watching = self._tasks
+        await asyncio.gather(*serving, return_exceptions=True)
+        given_up = await self._writes.drain(DRAIN_WRITES_SECONDS)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await self._assembly.aclose()
+        _log.info("gateway_stopped", writes_given_up=given_up)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                self._refresh()
+                serving = self._flow.serving
+                if serving is not None and serving.exact is not None:
+                    await serving.exact.catch_up()
+            except StoreError as e:
+                if (skipped := self._throttle.skipped("catch_up_failed")) is not None:
+                    _log.warning("catch_up_failed", error=str(e), skipped=skipped)
+            except Exception:  # noqa: BLE001 - the edge of a task that must live as long as the process
+                _log.exception("refresh_failed")
+
+    def _refresh(self) -> None:
+        """Read what has changed among the mounts; what does not parse leaves the last good in use."""
+        if self._changed("record", RECORD):
+            with self._keeping_last_good("record"):
+                self._record = self._mounts.read_record()
+        if self._changed("configuration", *CONFIGURATION):
+            with self._keeping_last_good("configuration"):
+                self._flow.serving = self._assembly.build(self._mounts.read_configuration())
+                _log.info("configuration_read", cache=self._flow.serving.policy.cache)
+        serving = self._flow.serving
+        if serving is None or self._record is None:
+            return
+        known = self._assembly.known_record(serving.policy.cache_id)
+        if known.offer(self._record):
+            _log.info("record_read", revision=self._record.revision)
+        if known.best is not None:
+            self.metrics.record_revision.set(known.best.revision)
+        self.health.configured = known.best is not None
+
+    def _changed(self, kind: str, *names: str) -> bool:
+        signature = self._mounts.signature(*names)
+        changed = self._seen.get(kind) != signature
+        self._seen[kind] = signature
+        return changed
+
+    @contextlib.contextmanager
+    def _keeping_last_good(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except InvalidInput as e:
+            self.metrics.configuration_errors.inc()
+            _log.error("mount_not_read", what=what, error=str(e))
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server among others in one loop; signals are `main`'s business."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    @property
+    def bound_port(self) -> int:
+        port: int = self.servers[0].sockets[0].getsockname()[1]
+        return port
+
+
+def _server_config(app: GatewayApp | ManagementApp, host: str, port: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=75,  # longer than the 60 s after which common balancers close idle connections
+        timeout_graceful_shutdown=GRACEFUL_SECONDS,
+    )

@@ -1,0 +1,25 @@
+"""Everything a request is served with: one value, swapped as a whole when a mounted file changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cachewright.gateway.api_keys import ApiKeys
+from cachewright.gateway.upstream import Upstream
+from cachewright.layers.exact import ExactLayer
+from cachewright.policy.document import GatewayPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """One complete configuration in use."""
+
+    policy: GatewayPolicy
+    digest_key: bytes
+    api_keys: ApiKeys | None
+    """Set where the policy says so."""
+    upstream_key: str | None
+    """The upstream's own key, where the policy says so."""
+    upstream: Upstream
+    exact: ExactLayer | None
+    """None where the policy has no exact layer."""

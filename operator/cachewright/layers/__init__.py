@@ -1,0 +1,1 @@
+"""What each cache layer means, over store Protocols: no HTTP, no client library."""

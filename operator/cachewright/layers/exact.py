@@ -1,0 +1,174 @@
+"""The exact layer: from a tenant's digest to an answer stored before, and from an answer to an entry.
+
+Keyspaces come from the record alone, and are used only when the record is bound to the policy this process
+enacts. Trouble with the store never raises: it is a reason. Called by the gateway's flow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from cachewright.errors import StoreError, StoreUnavailable
+from cachewright.keys.digest import EntryName
+from cachewright.keys.keyspaces import Keyspace
+from cachewright.keys.record import Record
+from cachewright.layers.breaker import Breaker
+from cachewright.layers.entry import Entry, decode_entry, encode_entry
+from cachewright.layers.known_record import KnownRecord
+from cachewright.policy.reasons import BypassReason, RefusalReason
+from cachewright.stores.protocols import CacheStore, Marks
+
+LAYER: Final = "Exact"
+"""The layer's name in the record."""
+
+MOST_ROUNDS: Final = 3
+"""Look, learn of a newer record or refill an emptied store, look again; more means the store plays tricks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSettings:
+    """What the layer needs of the policy."""
+
+    cache_id: str
+    binding: str
+    ttl_seconds: float
+    budget_seconds: float
+    """Longest that a look-up may keep a request waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """No answer, and where and under which marks one may be stored."""
+
+    name: EntryName
+    seen: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An answer that may be replayed."""
+
+    entry: Entry
+    age_seconds: float
+    ttl_seconds: float
+    """What remains."""
+    place: Miss
+    """Where a fresher answer may be stored."""
+
+
+class ExactLayer:
+    """The exact layer of one cache over one store."""
+
+    def __init__(
+        self,
+        store: CacheStore,
+        known: KnownRecord,
+        breaker: Breaker,
+        settings: ExactSettings,
+        key: bytes,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        """`key` is the cache's digest key; `wall_clock` gives seconds since the epoch."""
+        self._store = store
+        self._known = known
+        self._breaker = breaker
+        self._settings = settings
+        self._key = key
+        self._wall_clock = wall_clock
+        self._refilling: asyncio.Task[int] | None = None
+        self._late: set[asyncio.Task[Hit | Miss | BypassReason]] = set()
+
+    async def look_up(self, tenant_tag: str, digest: str) -> Hit | Miss | BypassReason:
+        """Look for an answer, within the budget whatever the store does."""
+        if self._breaker.is_open:
+            return BypassReason.STORE
+        # The search is not cancelled when the budget ends: a connection being opened is worth having, and
+        # the store bounds each call by itself.
+        search = asyncio.ensure_future(self._search(tenant_tag, digest))
+        self._late.add(search)
+        search.add_done_callback(self._finished)
+        done, _ = await asyncio.wait({search}, timeout=self._settings.budget_seconds)
+        try:
+            if done:
+                return search.result()
+        except StoreError:
+            pass
+        self._breaker.trip()
+        return BypassReason.STORE
+
+    async def write(self, miss: Miss, content_type: str, body: bytes) -> RefusalReason | None:
+        """Store the answer to a miss; returns why not, or None once it is stored."""
+        if self._breaker.is_open:
+            return RefusalReason.STORE
+        ttl_seconds = self._settings.ttl_seconds
+        entry = Entry(content_type, body, self._wall_clock(), ttl_seconds)
+        value = encode_entry(entry, miss.name, self._key)
+        try:
+            written = await self._store.write(miss.name, value, ttl_seconds, miss.seen)
+        except StoreUnavailable:
+            self._breaker.trip()
+            return RefusalReason.STORE
+        except StoreError:  # out of memory, for one: reading goes on
+            return RefusalReason.STORE
+        return None if written else RefusalReason.CHANGED
+
+    async def catch_up(self) -> None:
+        """Ask the store for a newer record where ours cannot be used; for callers without haste."""
+        if self._usable_keyspace(self._known.best) is None and not self._breaker.is_open:
+            record = await self._store.read_record(self._settings.cache_id)
+            if record is not None:
+                self._known.offer(record)
+
+    async def _search(self, tenant_tag: str, digest: str) -> Hit | Miss | BypassReason:
+        for _ in range(MOST_ROUNDS):
+            record = self._known.best
+            if record is None:
+                return BypassReason.NO_RECORD
+            keyspace = self._usable_keyspace(record)
+            if keyspace is None:
+                return BypassReason.POLICY_OUTDATED
+            name = EntryName(self._settings.cache_id, keyspace, tenant_tag, digest)
+            found = await self._store.find(name)
+            if found.marks is None or found.marks.revision < record.revision:
+                await self._refill(record)
+            elif found.marks.revision > record.revision:
+                newer = await self._store.read_record(self._settings.cache_id)
+                if newer is None or newer.revision <= record.revision:
+                    return BypassReason.NO_RECORD
+                self._known.offer(newer)
+            else:
+                return self._judge(found.value, Miss(name, found.marks))
+        return BypassReason.STORE
+
+    def _usable_keyspace(self, record: Record | None) -> Keyspace | None:
+        layer = record.layers.get(LAYER) if record else None
+        return layer.keyspace if layer and layer.binding == self._settings.binding else None
+
+    async def _refill(self, record: Record) -> None:
+        """Publish our record to a store that holds none or an older one; once for all who wait."""
+        if self._refilling is None:
+            self._refilling = asyncio.ensure_future(self._store.publish_record(record))
+            self._refilling.add_done_callback(self._refilled)
+        await asyncio.shield(self._refilling)
+
+    def _refilled(self, task: asyncio.Task[int]) -> None:
+        self._refilling = None
+        if not task.cancelled():
+            task.exception()  # those who wait see it; if nobody does any more, nobody needs to
+
+    def _judge(self, value: bytes | None, place: Miss) -> Hit | Miss:
+        entry = decode_entry(value, place.name, self._key) if value is not None else None
+        if entry is None:
+            return place
+        # The store's own expiry comes first; this holds when its clock or the declared TTL has changed.
+        age_seconds = max(0.0, self._wall_clock() - entry.stored_at)
+        remaining_seconds = min(entry.ttl_seconds, self._settings.ttl_seconds) - age_seconds
+        return Hit(entry, age_seconds, remaining_seconds, place) if remaining_seconds > 0 else place
+
+    def _finished(self, search: asyncio.Task[Hit | Miss | BypassReason]) -> None:
+        self._late.discard(search)
+        if not search.cancelled():
+            search.exception()  # retrieved, so that a late failure is not reported as forgotten
