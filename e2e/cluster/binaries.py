@@ -185,7 +185,9 @@ def _build(tool: Tool, target: Path, number: str, go: _Go) -> None:
         cache.require_free_space(target, BUILD_SPACE_BYTES, "building the test cluster's tools")
         with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as scratch:
             built = Path(scratch, tool.name)
-            _compile(tool, built, f"building {tool.name} {tool.module.version} ({number})", go)
+            _compile(
+                tool, built, f"building {tool.name} ({tool.module.name} {tool.module.version}), {number}", go
+            )
             built.rename(target)
 
 
