@@ -1,4 +1,4 @@
-"""Real Redis and Valkey servers for tests: started with ACL users as a managed store has, on a loopback port."""
+"""Real Redis and Valkey servers for tests, on a loopback port, with the ACL users of a managed store."""
 
 from __future__ import annotations
 
