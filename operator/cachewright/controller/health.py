@@ -20,6 +20,9 @@ from cachewright.controller.roster import Roster
 LEASE_SILENCE_SECONDS: Final = 60.0
 """Renewals come every 2 s, a take-over lasts up to 12 s; after longer silence we see nothing any more."""
 
+IPV4_ADDRESS_PARTS: Final = 2
+"""Address and port; IPv6 has flow and scope too."""
+
 
 class Vitals:
     """What the process notes about itself."""
@@ -97,6 +100,7 @@ async def serving(app: web.Application, port: int) -> AsyncIterator[int]:
     try:
         site = web.TCPSite(runner, port=port)
         await site.start()
-        yield runner.addresses[0][1]
+        # Port 0 gives each address family a port of its own; IPv4 is what loopback clients try first.
+        yield max(runner.addresses, key=lambda address: len(address) == IPV4_ADDRESS_PARTS)[1]
     finally:
         await runner.cleanup()

@@ -12,6 +12,7 @@ import uuid
 from typing import Final
 
 import structlog
+from prometheus_client import disable_created_metrics
 
 from cachewright.controller.logs import configure
 from cachewright.controller.process import Operator, ProcessSettings
@@ -59,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rendering.add_argument("--valkey-image", default=RenderSettings("").valkey_image, metavar="IMAGE")
     rendering.add_argument("--redis-image", default=RenderSettings("").redis_image, metavar="IMAGE")
     rendering.add_argument("--image-pull-policy", choices=["Always", "IfNotPresent", "Never"])
-    rendering.add_argument("--cluster-domain", default="cluster.local", metavar="DOMAIN")
     process = parser.add_argument_group("process")
     process.add_argument(
         "--resync-seconds",
@@ -78,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run until SIGTERM and return the exit code: 0 after a clean stop, 1 after anything else."""
     configure(options.log_format, options.log_level)
+    # One more series for each counter, of which nobody makes use.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
         asyncio.run(_serve(_process_settings(options), _operator_settings(options)))
     except CachewrightError as error:

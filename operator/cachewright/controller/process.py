@@ -101,7 +101,8 @@ class Operator:
         """Serve until SIGTERM; raises what else ends it, but leaves at once when the Lease is lost."""
         self._listen_to_signals()
         app = health_app(self._vitals, self._metrics)
-        async with serving(app, self._settings.port):
+        async with serving(app, self._settings.port) as port:
+            log.info("listening", port=port, identity=self._settings.identity)
             if not self._settings.leader_elect:
                 await self._until_stopped(self._lead())
                 return
