@@ -203,7 +203,7 @@ class ApiServer:
         )
 
     def _start_process(self, name: str, arguments: Sequence[str]) -> None:
-        self._processes[name] = Process(name, [self._tools[name], *arguments], self._log(name))
+        self._processes[name] = Process(name, [self._tools[name], *arguments], self._log(name), tied=True)
 
     def _ready(self) -> bool:
         for process in self._processes.values():

@@ -1,5 +1,6 @@
 """The provider `context`: a cluster that somebody else made and named, used as it is and never torn down."""
 
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,9 +29,7 @@ class ContextCluster:
 
     def down(self, *, everything: bool) -> None:  # noqa: ARG002 - it is the interface's
         """Forget the context; the cluster is not ours to change."""
-        for name in ("kubeconfig", "state.json"):
-            (self.state.folder / name).unlink(missing_ok=True)
-        self.state.folder.rmdir()
+        shutil.rmtree(self.state.folder)
 
     def load(self, archives: Iterable[Path]) -> None:
         """Refuse: there is no way into the image store of a stranger's nodes."""

@@ -16,10 +16,19 @@ TAIL_LINES: Final = 15
 
 
 class Process:
-    """A server process that writes to a log file of its own."""
+    """A server process that writes to a log file of its own.
+
+    A `tied` one ends with this process, even when this one is killed and cannot stop it.
+    """
 
     def __init__(
-        self, name: str, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        tied: bool = False,
     ) -> None:
         self.name = name
         self.log = log
@@ -33,6 +42,8 @@ class Process:
                 # A Ctrl-C in the terminal is for the test runner, which then stops its servers in order.
                 start_new_session=True,
             )
+
+        self._guard = _guard(self.pid) if tied else None
 
     @property
     def pid(self) -> int:
@@ -51,6 +62,10 @@ class Process:
 
     def stop(self, grace_seconds: float = 5.0) -> None:
         """Ask the process to end, then end it."""
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         try:
@@ -58,6 +73,16 @@ class Process:
         except subprocess.TimeoutExpired:
             self._popen.kill()
             self._popen.wait()
+
+
+def _guard(pid: int) -> subprocess.Popen[bytes]:
+    """Start a shell that kills a process once the pipe to us breaks, which it does when we end in any way.
+
+    The kernel's own signal at a parent's death would come when the starting *thread* ends.
+    """
+    script = 'cat > /dev/null; kill -KILL "$1"'
+    command = ["sh", "-c", script, "guard", str(pid)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:

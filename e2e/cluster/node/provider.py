@@ -27,6 +27,7 @@ NODE_IMAGES: Final = ("pause", "busybox")
 
 SPACE_BYTES: Final = 3 * 2**30
 STEP_SECONDS: Final = 120.0
+FIRST_SECONDS: Final = 15.0
 MODULES: Final = ("br_netfilter", "overlay", "nfnetlink_queue", "xt_NFQUEUE", "veth")
 
 
@@ -138,14 +139,13 @@ class NodeCluster:
                 check=True,
             )
         explain = self._explain(config, "init")
-        wait_until(lambda: self._init_pid() is not None, "the node's first process", STEP_SECONDS, explain)
+        wait_until(lambda: self._init_pid() is not None, "the node's first process", FIRST_SECONDS, explain)
         pid = self._init_pid()
         assert pid is not None
         self._network.connect(pid, config.mark)
 
     def _wait_until_serving(self, config: NodeConfig, archives: Iterable[Path]) -> None:
-        explain = self._explain(config, "containerd")
-        wait_until(self._containerd_answers, "containerd", STEP_SECONDS, explain)
+        self._wait(config, "containerd", self._containerd_answers, ("containerd",))
         self._images.forget_removed()
         self.load(archives)
         for what, check, suspects in self._checks(config):
