@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -15,6 +15,9 @@ ModelName = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[!-~]+
 
 UpstreamPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r'^/[!-"$->@-~]*$')]
 """An absolute URL path without query or fragment."""
+
+URL_PATTERN: Final = r'^https?://([-._A-Za-z0-9]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[!-"$->@-~]*)?$'
+"""An http(s) URL without user, query and fragment."""
 
 
 class ModelSpec(ApiModel):
@@ -44,7 +47,7 @@ class UpstreamSpec(ApiModel):
 
     url: Annotated[
         str,
-        Field(min_length=8, max_length=2048, pattern=r'^https?://[-.:A-Za-z0-9_\[\]]+(/[!-"$->@-~]*)?$'),
+        Field(min_length=8, max_length=2048, pattern=URL_PATTERN),
         Rule(cel="isURL(self)", message="must be a URL such as http://vllm.ml:8000/v1"),
     ]
     """Base URL of the OpenAI-compatible API, with its path prefix, such as `http://vllm.ml:8000/v1`."""

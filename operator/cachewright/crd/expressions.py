@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from ipaddress import IPv6Address
 from typing import Any, Final
 
 import cel
@@ -66,16 +67,20 @@ def _is_less(first: str, second: str) -> bool | None:
     return _is_greater(second, first)
 
 
-_URL: Final = re.compile(
-    r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]%\\^`{}|\"<>]*)(:[0-9]*)?(?P<path>/.*)?", re.DOTALL
-)
+_URL: Final = re.compile(r"https?://(\[(?P<ipv6>[^\]]*)\]|[^][:/]*)(:[0-9]*)?(?P<path>/.*)?", re.DOTALL)
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def _is_url(text: str) -> bool:
-    """Go's `url.ParseRequestURI`, as far as http(s) URLs without user and query are concerned."""
+    """Go's `url.ParseRequestURI`, as far as it is stricter than our pattern for http(s) URLs."""
     match = _URL.fullmatch(text)
-    return match is not None and not _BROKEN_ESCAPE.search(match["path"] or "")
+    if match is None or _BROKEN_ESCAPE.search(match["path"] or ""):
+        return False
+    try:
+        IPv6Address(match["ipv6"] or "::")
+    except ValueError:
+        return False
+    return True
 
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
