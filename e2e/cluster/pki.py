@@ -14,6 +14,19 @@ from typing import Any, Final
 from e2e.cluster.errors import ClusterError
 
 VALID_DAYS: Final = "30"
+CA_EXTENSIONS: Final = (
+    "basicConstraints=critical,CA:TRUE",
+    "keyUsage=critical,keyCertSign,cRLSign",
+    "subjectKeyIdentifier=hash",
+)
+LEAF_EXTENSIONS: Final = (
+    "basicConstraints=critical,CA:FALSE",
+    "keyUsage=critical,digitalSignature",
+    "subjectKeyIdentifier=hash",
+    "authorityKeyIdentifier=keyid",
+)
+"""What RFC 5280 asks for; Python from 3.13 on refuses certificates that leave any of it out."""
+
 CONFIG: Final = "[req]\ndistinguished_name = dn\n[dn]\n"
 """Openssl's default configuration would add extensions of its own to ours."""
 
@@ -36,9 +49,7 @@ class Authority:
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o700)
             (folder / "openssl.cnf").write_text(CONFIG)
-            self._request(
-                self.pair, "/CN=test-cluster-ca", ["basicConstraints=critical,CA:TRUE"], signed=False
-            )
+            self._request(self.pair, "/CN=test-cluster-ca", CA_EXTENSIONS, signed=False)
 
     def client(self, user: str, groups: Iterable[str] = ()) -> KeyPair:
         """Issue a client certificate: Kubernetes reads CN as the user and each O as a group."""
@@ -63,10 +74,10 @@ class Authority:
     def _issue(self, name: str, subject: str, extensions: list[str]) -> KeyPair:
         stem = name.replace("/", "_").replace(":", "_")
         pair = KeyPair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
-        self._request(pair, subject, ["basicConstraints=critical,CA:FALSE", *extensions], signed=True)
+        self._request(pair, subject, [*LEAF_EXTENSIONS, *extensions], signed=True)
         return pair
 
-    def _request(self, pair: KeyPair, subject: str, extensions: list[str], *, signed: bool) -> None:
+    def _request(self, pair: KeyPair, subject: str, extensions: Iterable[str], *, signed: bool) -> None:
         curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc"]
         issuer = ["-CA", str(self.pair.certificate), "-CAkey", str(self.pair.key)] if signed else []
         added = [part for extension in extensions for part in ("-addext", extension)]
