@@ -25,7 +25,7 @@ test: venv  ## Run the unit, store, gateway, chart and API tests.
 	$(BIN)/pytest tests </dev/null
 
 e2e: venv  ## Run the tests on a real node.
-	$(BIN)/pytest e2e/tests </dev/null
+	$(BIN)/pytest e2e </dev/null
 
 lint: venv  ## Check style, formatting and the import contracts.
 	$(BIN)/ruff check .
