@@ -65,7 +65,7 @@ FULL: Final[Document] = {
     "kind": "InferenceCache",
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {
-        "model": {"name": "m", "aliases": ["n", "o"], "version": "1"},
+        "model": {"name": "m", "aliases": ["m-1", "m-2"], "version": "1"},
         "upstream": {
             "url": "https://engine:8000/v1",
             "timeout": "120s",

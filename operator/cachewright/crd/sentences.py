@@ -74,8 +74,9 @@ def _not_text(error: ErrorDetails, _schema: Schema) -> str:
 
 
 def _not_a_choice(error: ErrorDetails, schema: Schema) -> str:
-    choices = [str(choice) for choice in schema.get("enum", ())]
-    words = f"must be one of {', '.join(choices)}" if len(choices) > 1 else f"must be {''.join(choices)}"
+    # The object's own apiVersion and kind are no enum in a CRD; the models know them.
+    choices = [str(choice) for choice in schema.get("enum", [error["ctx"]["expected"].strip("'")])]
+    words = f"must be one of {', '.join(choices)}" if len(choices) > 1 else f"must be {choices[0]}"
     return f"{words}, not {shown(error['input'])}"
 
 
