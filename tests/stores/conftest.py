@@ -1,0 +1,52 @@
+"""Every implementation of CacheStore, each on a server of its own kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from cachewright.keys.digest import EntryName
+from cachewright.keys.record import Record
+from cachewright.stores.memory import MemoryCacheStore
+from cachewright.stores.protocols import CacheStore
+from cachewright.stores.redis_entries import open_cache_store
+from tests.support.redis_servers import FLAVORS, RedisServer, run_redis
+
+
+@dataclass
+class Subject:
+    """A store under test and the cache whose keys it may touch."""
+
+    store: CacheStore
+    cache_id: str
+
+    def record(self, revision: int, keyspace_id: str = "0" * 16) -> Record:
+        """Return a record of this cache at a revision."""
+        empty = Record(self.cache_id, revision - 1, revision - 1)
+        return empty.with_layer("Exact", keyspace_id, "binding", "2026-11-30T00:00:00Z")
+
+    def name(self, digest: str = "ab" * 32) -> EntryName:
+        """Return the name of an entry."""
+        return EntryName(self.cache_id, self.record(1).layers["Exact"].keyspace, "tag", digest)
+
+
+@pytest.fixture(scope="module", params=FLAVORS)
+def server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
+    """A real server of each kind."""
+    with run_redis(request.param) as running:
+        yield running
+
+
+@pytest.fixture(params=[*FLAVORS, "memory"])
+async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    """A fresh, empty store of each kind."""
+    if request.param == "memory":
+        yield Subject(MemoryCacheStore(time.monotonic), "c" * 16)
+        return
+    with run_redis(request.param) as running:
+        store = open_cache_store(running.url("gateway"))
+        yield Subject(store, running.cache_id)
+        await store.aclose()

@@ -1,0 +1,114 @@
+"""What every store promises, on every implementation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cachewright.stores.protocols import Found, Marks
+from tests.stores.conftest import Subject
+from tests.support.waiting import until
+
+
+async def published(subject: Subject, revision: int = 1) -> Marks:
+    """Publish a record and return the marks that a look-up sees then."""
+    await subject.store.publish_record(subject.record(revision))
+    marks = (await subject.store.find(subject.name())).marks
+    assert marks is not None
+    return marks
+
+
+async def test_an_empty_store_holds_nothing(subject: Subject) -> None:
+    """Neither a record nor an entry, and no error."""
+    assert await subject.store.read_record(subject.cache_id) is None
+    assert await subject.store.find(subject.name()) == Found(None, None)
+    await subject.store.ping()
+
+
+async def test_a_published_record_is_read_back(subject: Subject) -> None:
+    """Whole, and its revision is what every look-up sees."""
+    record = subject.record(3)
+    assert await subject.store.publish_record(record) == 3
+    assert await subject.store.read_record(subject.cache_id) == record
+    for digest in ("00" * 32, "3f" * 32, "ff" * 32):
+        marks = (await subject.store.find(subject.name(digest))).marks
+        assert marks is not None
+        assert marks.revision == 3
+
+
+async def test_only_a_greater_revision_replaces(subject: Subject) -> None:
+    """Publishing less or the same changes nothing and tells what is held."""
+    marks = await published(subject, 5)
+    assert await subject.store.publish_record(subject.record(4)) == 5
+    assert await subject.store.publish_record(subject.record(5, "f" * 16)) == 5
+    assert await subject.store.read_record(subject.cache_id) == subject.record(5)
+    assert (await subject.store.find(subject.name())).marks == marks
+
+
+async def test_a_switch_raises_the_changes(subject: Subject) -> None:
+    """Each new revision is also one more change."""
+    before, after = await published(subject, 1), await published(subject, 2)
+    assert after.revision == 2
+    assert after.changes == before.changes + 1
+
+
+async def test_an_entry_is_found_as_written(subject: Subject) -> None:
+    """Every byte of it, under its own name only."""
+    marks = await published(subject)
+    value = bytes(range(256))
+    assert await subject.store.write(subject.name(), value, 60, marks)
+    assert await subject.store.find(subject.name()) == Found(marks, value)
+    assert (await subject.store.find(subject.name("ac" * 32))).value is None
+
+
+async def test_the_newest_write_wins(subject: Subject) -> None:
+    """A refreshed answer replaces the old one."""
+    marks = await published(subject)
+    for value in (b"old", b"new"):
+        assert await subject.store.write(subject.name(), value, 60, marks)
+    assert (await subject.store.find(subject.name())).value == b"new"
+
+
+async def test_a_write_from_before_a_switch_is_dropped(subject: Subject) -> None:
+    """An answer computed before the record changed cannot come back after it."""
+    marks = await published(subject, 1)
+    await published(subject, 2)
+    assert not await subject.store.write(subject.name(), b"late", 60, marks)
+    assert (await subject.store.find(subject.name())).value is None
+
+
+@pytest.mark.parametrize("seen", [Marks(2, 1), Marks(1, 2), Marks(1, 0), Marks(0, 1)])
+async def test_a_write_needs_the_very_marks(subject: Subject, seen: Marks) -> None:
+    """Another revision or another number of changes is refused."""
+    assert await published(subject, 1) == Marks(1, 1)
+    assert not await subject.store.write(subject.name(), b"x", 60, seen)
+    assert (await subject.store.find(subject.name())).value is None
+
+
+async def test_a_write_into_an_emptied_store_is_dropped(subject: Subject) -> None:
+    """Without a record nothing is written, so no entry outlives what named its keyspace."""
+    assert not await subject.store.write(subject.name(), b"x", 60, Marks(1, 1))
+    assert await subject.store.find(subject.name()) == Found(None, None)
+
+
+async def test_an_entry_ends_with_its_ttl(subject: Subject) -> None:
+    """It is gone when its time is over, however often it was read."""
+    marks = await published(subject)
+    assert await subject.store.write(subject.name(), b"x", 0.1, marks)
+
+    async def is_gone() -> bool:
+        return (await subject.store.find(subject.name())).value is None
+
+    await until(is_gone, seconds=5)
+
+
+async def test_calls_do_not_mix_up_their_answers(subject: Subject) -> None:
+    """Many calls at once each get their own answer."""
+    marks = await published(subject)
+    digests = [f"{number:064x}" for number in range(300)]
+    await asyncio.gather(
+        *(subject.store.write(subject.name(digest), digest.encode(), 60, marks) for digest in digests)
+    )
+    found = await asyncio.gather(*(subject.store.find(subject.name(digest)) for digest in digests))
+    assert [entry.value for entry in found] == [digest.encode() for digest in digests]

@@ -1,0 +1,323 @@
+"""The exact layer: which keyspace it uses, what it serves and stores, and that no store can hold it up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from cachewright.errors import StoreRefused, StoreUnavailable
+from cachewright.keys.digest import EntryName
+from cachewright.keys.record import Record
+from cachewright.layers.breaker import Breaker
+from cachewright.layers.exact import ExactLayer, ExactSettings, Hit, Miss
+from cachewright.layers.known_record import KnownRecord
+from cachewright.policy.reasons import BypassReason, RefusalReason
+from cachewright.stores.memory import MemoryCacheStore
+from cachewright.stores.protocols import Found, Marks
+from tests.support.waiting import until
+
+CACHE = "c" * 16
+DIGEST = "ab" * 32
+FIRST = Record(CACHE, 0, 0).with_layer("Exact", "1" * 16, "binding", "t")
+SECOND = FIRST.with_layer("Exact", "2" * 16, "binding", "t")
+REBOUND = FIRST.with_layer("Exact", "3" * 16, "another binding", "t")
+
+
+class UnreliableStore(MemoryCacheStore):
+    """A store that can be told to fail, to hang, or to do something just before it looks."""
+
+    before_find: Callable[[], Awaitable[None]] | None = None
+    error: Exception | None = None
+    frozen = False
+    calls = 0
+
+    async def find(self, name: EntryName) -> Found:
+        """Do as told, then look."""
+        await self._obey()
+        return await MemoryCacheStore.find(self, name)
+
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
+        """Do as told, then write."""
+        await self._obey()
+        return await MemoryCacheStore.write(self, name, value, ttl_seconds, seen)
+
+    async def ping(self) -> None:
+        """Do as told."""
+        await self._obey()
+
+    async def _obey(self) -> None:
+        self.calls += 1
+        if self.before_find is not None:
+            step, self.before_find = self.before_find, None
+            await step()
+        if self.frozen:
+            await asyncio.sleep(3600)
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass
+class World:
+    """A layer on a store, with a clock of its own."""
+
+    now: float = 1_790_000_000.0
+    ttl_seconds: float = 60.0
+    budget_seconds: float = 5.0
+    breaker_states: list[bool] = field(default_factory=list)
+    known: KnownRecord = field(default_factory=lambda: KnownRecord(CACHE))
+
+    def __post_init__(self) -> None:
+        """Build the layer."""
+        self.store = UnreliableStore(lambda: self.now)
+        self.breaker = Breaker(self.store.ping, time.monotonic, self.breaker_states.append)
+        self.layer = self.with_settings()
+
+    def with_settings(self, **changes: object) -> ExactLayer:
+        """Return a layer on the same store with some settings changed."""
+        settings = ExactSettings(CACHE, "binding", self.ttl_seconds, self.budget_seconds)
+        changed = replace(settings, **changes)  # type: ignore[arg-type]
+        return ExactLayer(self.store, self.known, self.breaker, changed, bytes(32), lambda: self.now)
+
+    async def ask(self) -> Hit | Miss | BypassReason:
+        """Look up the one question."""
+        return await self.layer.look_up("tag", DIGEST)
+
+    async def miss(self) -> Miss:
+        """Look up the one question, which must miss."""
+        found = await self.ask()
+        assert isinstance(found, Miss)
+        return found
+
+    async def hit(self) -> Hit:
+        """Look up the one question, which must hit."""
+        found = await self.ask()
+        assert isinstance(found, Hit)
+        return found
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """A layer whose store holds the first record, which is also the mounted one."""
+    made = World()
+    made.known.offer(FIRST)
+    await made.store.publish_record(FIRST)
+    yield made
+    await made.breaker.aclose()
+
+
+async def test_an_answer_is_served_after_it_was_stored(world: World) -> None:
+    """Miss, write, hit: the same body and type."""
+    assert await world.layer.write(await world.miss(), "application/json", b"body") is None
+    hit = await world.hit()
+    assert (hit.entry.content_type, hit.entry.body) == ("application/json", b"body")
+    assert not isinstance(await world.layer.look_up("other tenant", DIGEST), Hit)
+    assert not isinstance(await world.layer.look_up("tag", "ac" * 32), Hit)
+
+
+async def test_age_and_ttl_count_from_the_write_and_never_slide(world: World) -> None:
+    """Reading prolongs nothing: after its TTL an answer is gone however often it was hit."""
+    await world.layer.write(await world.miss(), "application/json", b"body")
+    for age in (0, 20, 40, 59):
+        world.now = 1_790_000_000.0 + age
+        hit = await world.hit()
+        assert (hit.age_seconds, hit.ttl_seconds) == (age, 60 - age)
+    world.now += 1
+    await world.miss()
+
+
+async def test_the_ttl_is_checked_on_read_too(world: World) -> None:
+    """A store whose clock stands still serves nothing that is too old."""
+    await world.layer.write(await world.miss(), "application/json", b"body")
+    world.store.clock = lambda: 0.0
+    world.now += 60
+    await world.miss()
+
+
+async def test_a_shorter_ttl_counts_at_once(world: World) -> None:
+    """An answer stored under a longer TTL is served no longer than the policy says now."""
+    await world.layer.write(await world.miss(), "application/json", b"body")
+    world.layer = world.with_settings(ttl_seconds=10)
+    world.now += 10
+    await world.miss()
+
+
+async def test_a_clock_behind_the_writers_serves_with_age_zero(world: World) -> None:
+    """Clocks of two gateways differ a little; no age is negative."""
+    await world.layer.write(await world.miss(), "application/json", b"body")
+    world.now -= 5
+    assert (await world.hit()).age_seconds == 0
+
+
+async def test_without_a_record_nothing_is_looked_up(world: World) -> None:
+    """No record is no keyspace, and so no question to the store."""
+    world.known = KnownRecord(CACHE)
+    world.layer = world.with_settings()
+    assert await world.ask() is BypassReason.NO_RECORD
+    assert world.store.calls == 0
+
+
+async def test_a_record_of_another_cache_is_refused(world: World) -> None:
+    """However high its revision."""
+    assert not world.known.offer(replace(SECOND, cache_id="d" * 16))
+    assert world.known.best == FIRST
+
+
+async def test_a_lower_revision_is_refused(world: World) -> None:
+    """What was seen is a floor for ever."""
+    assert world.known.offer(SECOND)
+    assert not world.known.offer(FIRST)
+    assert world.known.best == SECOND
+
+
+async def test_a_switch_in_the_store_is_seen_by_the_next_request(world: World) -> None:
+    """Before any mounted file changes, the next look-up is in the new keyspace and misses."""
+    await world.layer.write(await world.miss(), "application/json", b"old")
+    await world.store.publish_record(SECOND)
+    place = await world.miss()
+    assert str(place.name.keyspace) == f"{'2' * 16}-2"
+    await world.layer.write(place, "application/json", b"new")
+    assert (await world.hit()).entry.body == b"new"
+
+
+async def test_an_answer_from_before_a_switch_is_not_stored(world: World) -> None:
+    """Its write is dropped, in the old keyspace as in the new one."""
+    place = await world.miss()
+    await world.store.publish_record(SECOND)
+    assert await world.layer.write(place, "application/json", b"late") is RefusalReason.CHANGED
+    await world.miss()
+
+
+async def test_a_gateway_with_an_old_policy_leaves_the_new_keyspace_alone(world: World) -> None:
+    """Bound to another policy, a keyspace is neither read nor written."""
+    place = await world.miss()
+    await world.store.publish_record(REBOUND)
+    assert await world.ask() is BypassReason.POLICY_OUTDATED
+    assert await world.layer.write(place, "application/json", b"late") is RefusalReason.CHANGED
+    newer = world.with_settings(binding="another binding")
+    assert isinstance(await newer.look_up("tag", DIGEST), Miss)
+
+
+async def test_a_gateway_with_a_new_policy_finds_its_record_in_the_store(world: World) -> None:
+    """When the mounted record lags behind the policy, the store's copy ends the wait."""
+    world.layer = world.with_settings(binding="another binding")
+    assert await world.ask() is BypassReason.POLICY_OUTDATED
+    await world.store.publish_record(REBOUND)
+    await world.layer.catch_up()
+    await world.miss()
+
+
+async def test_an_emptied_store_heals_by_itself(world: World) -> None:
+    """The record comes back from a gateway, with the operator away, and answers are stored at once."""
+    await world.layer.write(await world.miss(), "application/json", b"old")
+    await world.store.aclose()
+    assert await world.layer.write(await world.miss(), "application/json", b"new") is None
+    assert await world.store.read_record(CACHE) == FIRST
+    assert (await world.hit()).entry.body == b"new"
+
+
+async def test_a_store_with_an_older_record_is_brought_up_to_date(world: World) -> None:
+    """The mounted copy is a floor: a store restored from a backup serves nothing of the old keyspace."""
+    await world.layer.write(await world.miss(), "application/json", b"old")
+    world.known.offer(SECOND)
+    place = await world.miss()
+    assert str(place.name.keyspace) == f"{'2' * 16}-2"
+    assert await world.store.read_record(CACHE) == SECOND
+
+
+async def test_a_switch_during_a_look_up_is_followed(world: World) -> None:
+    """A record that changes between two rounds is read anew, not mixed with the one before."""
+    await world.store.aclose()
+
+    async def switch() -> None:
+        await world.store.publish_record(SECOND)
+
+    world.store.before_find = switch
+    assert str((await world.miss()).name.keyspace) == f"{'2' * 16}-2"
+
+
+async def test_a_store_that_claims_a_record_it_cannot_show_is_not_trusted(world: World) -> None:
+    """A greater revision without its record is no keyspace to use."""
+
+    async def nothing(_cache_id: str) -> Record | None:
+        return None
+
+    await world.store.publish_record(SECOND)
+    world.store.read_record = nothing  # type: ignore[method-assign]
+    assert await world.ask() is BypassReason.NO_RECORD
+
+
+async def test_a_frozen_store_costs_the_budget_once_and_nothing_after(world: World) -> None:
+    """The first look-up waits no longer than the budget, later ones not at all, until it answers again."""
+    world.layer = world.with_settings(budget_seconds=0.05)
+    world.store.frozen = True
+    started = time.perf_counter()
+    assert await world.ask() is BypassReason.STORE
+    assert 0.05 <= time.perf_counter() - started < 0.5
+    calls, started = world.store.calls, time.perf_counter()
+    for _ in range(100):
+        assert await world.ask() is BypassReason.STORE
+    assert time.perf_counter() - started < 0.1
+    assert world.store.calls <= calls + 1  # a probe at most
+    assert world.breaker_states == [True]
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("reset"), StoreRefused("NOPERM")])
+async def test_a_failing_store_is_left_alone_and_used_again(world: World, error: Exception) -> None:
+    """Errors open the breaker, a successful probe closes it, and requests only ever saw a reason."""
+    place = await world.miss()
+    world.store.error = error
+    assert await world.ask() is BypassReason.STORE
+    assert world.breaker.is_open
+    assert await world.ask() is BypassReason.STORE
+    assert await world.layer.write(place, "application/json", b"x") is RefusalReason.STORE
+    world.store.error = None
+
+    async def closed() -> bool:
+        return not world.breaker.is_open
+
+    await until(closed)
+    await world.miss()
+    assert world.breaker_states == [True, False]
+
+
+async def test_a_store_without_memory_is_still_read(world: World) -> None:
+    """A refused write says nothing about reading; an unavailable store does."""
+    place = await world.miss()
+    world.store.error = StoreRefused("OOM")
+    assert await world.layer.write(place, "application/json", b"x") is RefusalReason.STORE
+    assert not world.breaker.is_open
+    world.store.error = StoreUnavailable("reset")
+    assert await world.layer.write(place, "application/json", b"x") is RefusalReason.STORE
+    assert world.breaker.is_open
+
+
+async def test_a_cancelled_look_up_leaves_nothing_behind(world: World) -> None:
+    """When its client has gone, a look-up ends without a complaint of the event loop."""
+    world.store.frozen = True
+    asking = asyncio.ensure_future(world.ask())
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert not world.breaker.is_open
+
+
+async def test_many_at_an_emptied_store_refill_it_once(world: World) -> None:
+    """A hundred requests at the same moment publish one record."""
+    await world.store.aclose()
+    published = []
+    publish = world.store.publish_record
+
+    async def counted(record: Record) -> int:
+        published.append(record.revision)
+        await asyncio.sleep(0)
+        return await publish(record)
+
+    world.store.publish_record = counted  # type: ignore[method-assign]
+    found = await asyncio.gather(*(world.ask() for _ in range(100)))
+    assert all(isinstance(one, Miss) for one in found)
+    assert published == [1]
