@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cachewright.api.model import URL_PATTERN
 from cachewright.crd.schema import INT_OR_STRING, PRESERVE_UNKNOWN, Schema, object_schema, properties_of
 from cachewright.crd.validation import problems
-from tests.api.cases import Document
+from tests.api.documents import Document
 
 JUNK: Final[tuple[Any, ...]] = (
     None,

@@ -12,7 +12,8 @@ from cachewright.crd.schema import Schema, object_schema, properties_of
 from cachewright.crd.validation import load
 from e2e.cluster.apiserver import ApiServer
 from tests.api.admin import Admin
-from tests.api.cases import EXTERNAL, FULL, MINIMAL, Case, Document, changed, every_case, steps
+from tests.api.cases import Case, every_case
+from tests.api.documents import EXTERNAL, FULL, MINIMAL, Document, changed, steps
 
 pytestmark = pytest.mark.api
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cachewright.crd.validation import problems
 from tests.api.admin import Admin
-from tests.api.cases import Document
+from tests.api.documents import Document
 from tests.api.random_objects import damaged_objects, mended, objects
 
 pytestmark = pytest.mark.api

@@ -10,8 +10,8 @@ import yaml
 from cachewright.cli.manifests import read_manifests
 from e2e.cluster.apiserver import ApiServer
 from tests.api.admin import Admin
-from tests.api.cases import MINIMAL, changed
-from tests.unit.test_cli_manifests import SCALARS
+from tests.api.documents import MINIMAL, changed
+from tests.support.scalars import SCALARS
 
 pytestmark = pytest.mark.api
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cachewright.cli.main import main
-from tests.api.cases import EXTERNAL, FULL, changed
+from tests.api.documents import EXTERNAL, FULL, changed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

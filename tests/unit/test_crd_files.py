@@ -11,7 +11,7 @@ from cachewright.api.base import VALIDATIONS_KEY
 from cachewright.crd.__main__ import generated_files, main
 from cachewright.crd.manifest import CHART_PATH, CRD_PATH, build_crd, chart_template, crd_yaml
 from cachewright.crd.reference import REFERENCE_PATH, api_reference
-from tests.unit.test_crd_schema import spec_and_status
+from tests.support.schemas import spec_and_status
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 from pydantic import BaseModel
 
-from cachewright.api.base import VALIDATIONS_KEY, ApiModel
+from cachewright.api.base import VALIDATIONS_KEY, ApiModel, Rule
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.crd.defaulting import with_defaults
 from cachewright.crd.schema import (
@@ -21,23 +22,8 @@ from cachewright.crd.schema import (
 )
 from cachewright.crd.sentences import PATTERN_WORDS
 from cachewright.crd.validation import load
-from tests.api.cases import EXTERNAL, FULL, MINIMAL, Document
-
-
-def nodes(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    """Yield every schema below one, with its path."""
-    yield path, schema
-    for name, child in properties_of(schema).items():
-        yield from nodes(child, f"{path}.{name}")
-    for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
-        if key in schema:
-            yield from nodes(schema[key], f"{path}{mark}")
-
-
-def spec_and_status() -> list[tuple[str, Schema]]:
-    """Return every schema of our own fields."""
-    parts = object_schema()["properties"]
-    return [*nodes(parts["spec"], "spec"), *nodes(parts["status"], "status")]
+from tests.api.documents import EXTERNAL, FULL, MINIMAL, Document
+from tests.support.schemas import nodes, spec_and_status
 
 
 def test_every_text_list_and_map_is_bounded() -> None:
@@ -96,6 +82,15 @@ def test_rules_about_changes_stand_outside_lists_and_optional_fields() -> None:
                 assert rule["rule"].count("has(self.") == rule["rule"].count("has(oldSelf."), rule["rule"]
 
 
+def rules_declared() -> Iterator[Rule]:
+    """Yield every rule: those of the model classes, and those that stand in a module for `Annotated`."""
+    for model in models():
+        yield from model.rules
+    for name, module in sys.modules.items():
+        if name.startswith("cachewright.api"):
+            yield from (value for value in vars(module).values() if isinstance(value, Rule))
+
+
 def models(model: type[BaseModel] = ApiModel) -> Iterator[type[ApiModel]]:
     """Yield every model class of the API."""
     for each in model.__subclasses__():
@@ -109,7 +104,7 @@ def test_every_rule_of_the_models_reaches_the_crd() -> None:
     written = {
         rule["rule"] for _, schema in nodes(object_schema()) for rule in schema.get(VALIDATIONS_KEY, ())
     }
-    declared = {rule.cel for model in models() for rule in model.rules}
+    declared = {rule.cel for rule in rules_declared()}
     assert declared
     assert declared <= written
 

@@ -9,8 +9,9 @@ import pytest
 from cachewright.api.base import VALIDATIONS_KEY
 from cachewright.crd.schema import INT_OR_STRING, Schema, object_schema, properties_of
 from cachewright.crd.validation import STRUCTURE, problems
-from tests.api.cases import Case, every_case, schema_at, steps, template
-from tests.unit.test_crd_schema import nodes
+from tests.api.cases import Case, every_case, schema_at, template
+from tests.api.documents import steps
+from tests.support.schemas import nodes
 
 CASES = every_case()
 BOUNDS = frozenset(

@@ -9,7 +9,7 @@ import pytest
 from cachewright.crd.expressions import RuleNotEvaluable, holds
 from cachewright.crd.validation import STRUCTURE, Problem, load, problems
 from cachewright.errors import InvalidSpec
-from tests.api.cases import EXTERNAL, FULL, GONE, MINIMAL, changed
+from tests.api.documents import EXTERNAL, FULL, GONE, MINIMAL, changed
 
 
 def told(**changes: Any) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from cachewright.crd.defaulting import with_defaults
 from cachewright.crd.schema import object_schema
 from cachewright.crd.validation import STRUCTURE, load, problems
-from tests.api.cases import Document
+from tests.api.documents import Document
 from tests.api.random_objects import damaged_objects, objects, valid_objects
 
 CALM = settings(

@@ -1,0 +1,132 @@
+"""InferenceCaches with every field and with none to spare, and how tests change them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+Document = dict[str, Any]
+
+
+class _Gone:
+    """Marks a field that a case takes away."""
+
+    def __repr__(self) -> str:
+        return "GONE"
+
+
+GONE: Final = _Gone()
+
+
+_RESOURCES: Final = {"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"cpu": 1, "memory": "1Gi"}}
+_PLACEMENT: Final = {
+    "image": "example/image:1",
+    "imagePullPolicy": "IfNotPresent",
+    "imagePullSecrets": [{"name": "pull"}],
+    "resources": _RESOURCES,
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5}
+    ],
+    "affinity": {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
+    },
+    "topologySpreadConstraints": [
+        {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"},
+        {"topologyKey": "host", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"},
+    ],
+    "priorityClassName": "serving",
+}
+
+FULL: Final[Document] = {
+    "apiVersion": "cachewright.dev/v1alpha1",
+    "kind": "InferenceCache",
+    "metadata": {"name": "full", "namespace": "default"},
+    "spec": {
+        "model": {"name": "m", "aliases": ["m-1", "m-2"], "version": "1"},
+        "upstream": {
+            "url": "https://engine:8000/v1",
+            "timeout": "120s",
+            "apiKeySecretRef": {"name": "upstream", "key": "token"},
+            "caSecretRef": {"name": "authority", "key": "ca.crt"},
+            "allowedPaths": ["/v1/files", "/v1/models"],
+            "varyHeaders": ["X-A", "X-B"],
+        },
+        "tenancy": {
+            "mode": "Required",
+            "source": {"trustedHeader": {"name": "X-Tenant-Id"}},
+            "role": {"header": "X-Role"},
+            "onMissing": "Bypass",
+        },
+        "routes": [
+            {
+                "name": "chat",
+                "match": {"path": "/v1/chat/completions"},
+                "layers": ["Exact"],
+                "sampling": "Strict",
+                "sideEffects": False,
+            },
+            {"name": "other", "match": {"path": "/v1/completions"}},
+        ],
+        "stores": {"redis": {"managed": {"flavor": "Redis", "maxMemory": "256Mi", **_PLACEMENT}}},
+        "layers": {"exact": {"ttl": "30m"}},
+        "limits": {"budget": {"exact": "5ms", "total": "50ms"}, "maxCacheableBody": "1Mi", "maxBody": "64Mi"},
+        "gateway": {"replicas": 2, **_PLACEMENT},
+        "deletionPolicy": "Retain",
+        "suspend": False,
+    },
+}
+"""Every field is given but those that exclude one that is."""
+
+
+def changed(base: Document, **changes: Any) -> Document:
+    """Return a copy with paths (`__` for `.`) set, or taken away where the value is GONE."""
+    document = _copy(base)
+    for path, value in changes.items():
+        put(document, path.replace("__", "."), value)
+    return document
+
+
+def _copy(value: Document) -> Document:
+    """Copy without keeping what is shared within: one placement stands in two components."""
+    copied: Document = json.loads(json.dumps(value))
+    return copied
+
+
+def put(document: Document, path: str, value: Any) -> None:
+    """Set the value at a path such as `spec.routes[0].name`, making objects on the way."""
+    *parents, last = steps(path)
+    target: Any = document
+    for step in parents:
+        target = target[step] if isinstance(step, int) else target.setdefault(step, {})
+    if value is GONE:
+        del target[last]
+    else:
+        target[last] = value
+
+
+def steps(path: str) -> list[str | int]:
+    """Split a path into field names and indices."""
+    found = re.findall(r"\[(\d+)\]|\[([^\]]+)\]|([^.\[]+)", path)
+    return [int(index) if index else key or name for index, key, name in found]
+
+
+MINIMAL: Final = {
+    **FULL,
+    "spec": {
+        "model": {"name": "m", "version": "1"},
+        "upstream": {"url": "http://engine:8000/v1"},
+        "tenancy": {"mode": "Single"},
+        "stores": {"redis": {"managed": {}}},
+        "layers": {"exact": {}},
+    },
+}
+"""Nothing is given that has a default."""
+
+EXTERNAL: Final = changed(
+    FULL,
+    spec__stores__redis={"external": {"urlSecretRef": {"name": "redis", "key": "url"}}},
+    spec__tenancy__source={"apiKeys": {"secretRef": {"name": "keys", "key": "keys.yaml"}}},
+)
+"""The other side of each choice: a store that exists already, tenants known by API keys."""

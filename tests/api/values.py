@@ -1,0 +1,169 @@
+"""By path of the schema: values that the full object may have there, and values that it may not."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.api.documents import Document
+
+_DURATIONS: Final = (
+    ["1ms", "999999h999999h9h", "1h30m", "0s1ms"],
+    ["0s", "0h0m0ms", "", "5", "-5m", "7d", "1.5h", "1234567s", "1s2s3s4s5s6s7s8s9s", " 5m", "5m\n"],
+)
+_QUANTITIES: Final = (
+    ["128Mi", "65000000", "100.5M", "0.125Gi", "0064Mi"],
+    ["0", "0Mi", "0.000", "", "-1Mi", "1mi", "1e3", "1.2345Gi", "1" + "0" * 20, "1 Mi"],
+)
+_SECRET_NAMES: Final = (["a", "a.b-c", "0", "a" * 253], ["", "A", "-a", "a-", "a_b", "a/b", "a" * 254, "a\n"])
+_SECRET_KEYS: Final = (["a", ".A_b-c", "x" * 253], ["", "a/b", "a b", "x" * 254, "ä"])
+_HEADERS: Final = (
+    ["X-Tenant-Id", "x", "!#$%&'*+.^_`|~0", "h" * 128],
+    ["", "a b", "a:", "ä", "h" * 129, "a\n"],
+)
+_PATHS: Final = (
+    ["/", "/v1/files", "/" + "p" * 255, '/a!"~@'],
+    ["", "v1", "/a b", "/a?b", "/a#b", "/ä", "/" + "p" * 256, "/a\n"],
+)
+_VISIBLE: Final = (["m", "org/model:7b@x"], ["", "a b", "ä", "a\n", "a\u00a0b", "\u2003"])
+_AMOUNTS: Final = (
+    ["250m", "1", 0, 3, "0.5", "0"],
+    ["", "abc", -1, "-1", True, 1.5, "1" + "0" * 20, "1e3", [], {}],
+)
+
+Values = tuple[list[Any], list[Any]]
+
+
+def _placement(prefix: str) -> dict[str, Values]:
+    key, long_key = "a" * 316, "a" * 317
+    return {
+        f"{prefix}.image": (_VISIBLE[0] + ["i" * 512], _VISIBLE[1] + ["i" * 513]),
+        f"{prefix}.imagePullPolicy": (["Always", "IfNotPresent", "Never"], ["always", ""]),
+        f"{prefix}.imagePullSecrets": ([[], _named(8)], [_named(9), [{"name": "a"}, {}]]),
+        f"{prefix}.imagePullSecrets[0].name": _SECRET_NAMES,
+        f"{prefix}.resources.requests": ([{}, _amounts(16)], [_amounts(17), {"": 1}, {"r" * 254: 1}]),
+        f"{prefix}.resources.limits": (
+            [_amounts(16), {"r" * 253: 1}],
+            [_amounts(17), {"": 1}, {"r" * 254: 1}],
+        ),
+        f"{prefix}.resources.requests.cpu": _AMOUNTS,
+        f"{prefix}.resources.limits.cpu": _AMOUNTS,
+        f"{prefix}.nodeSelector": ([{}, _labels(32), {key: ""}], [_labels(33), {"": "a"}, {long_key: "a"}]),
+        f"{prefix}.nodeSelector[kubernetes.io/os]": (["", "v" * 63], ["v" * 64, True]),
+        f"{prefix}.tolerations": ([[], [{}], [{}] * 32], [[{}] * 33]),
+        f"{prefix}.tolerations[0].key": (["", key], [long_key]),
+        f"{prefix}.tolerations[0].operator": (["Exists", "Equal"], ["Is"]),
+        f"{prefix}.tolerations[0].value": (["", "v" * 63], ["v" * 64]),
+        f"{prefix}.tolerations[0].effect": (["NoSchedule", "PreferNoSchedule", "NoExecute"], ["None"]),
+        f"{prefix}.tolerations[0].tolerationSeconds": ([0, 2**31 - 1, 2.0], [-1, 2**31, 1.5]),
+        f"{prefix}.affinity": ([{}, {"any": [None, {"thing": None}]}], []),
+        f"{prefix}.topologySpreadConstraints": ([[], _spreads(8)], [_spreads(9)]),
+        f"{prefix}.topologySpreadConstraints[0].maxSkew": ([1, 100], [0, 101]),
+        f"{prefix}.topologySpreadConstraints[0].topologyKey": (["z", key], ["", long_key]),
+        f"{prefix}.topologySpreadConstraints[0].whenUnsatisfiable": (
+            ["DoNotSchedule", "ScheduleAnyway"],
+            ["no"],
+        ),
+        f"{prefix}.priorityClassName": _SECRET_NAMES,
+    }
+
+
+def _named(count: int) -> list[Document]:
+    return [{"name": f"n{number}"} for number in range(count)]
+
+
+def _amounts(count: int) -> Document:
+    return {f"example.com/r{number}": number for number in range(count)}
+
+
+def _labels(count: int) -> dict[str, str]:
+    return {f"l{number}": "v" for number in range(count)}
+
+
+def _spreads(count: int) -> list[Document]:
+    return [{"topologyKey": f"k{number}"} for number in range(count)]
+
+
+def _secret(prefix: str) -> dict[str, Values]:
+    return {f"{prefix}.name": _SECRET_NAMES, f"{prefix}.key": _SECRET_KEYS}
+
+
+FULL_VALUES: Final[dict[str, Values]] = {
+    "spec.model.name": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
+    "spec.model.aliases": ([[], [f"a{n}" for n in range(32)]], [[f"a{n}" for n in range(33)]]),
+    "spec.model.aliases[0]": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
+    "spec.model.version": (["2026-11-28", "Auto", "v" * 128], ["", "a b", "ä", "v" * 129]),
+    "spec.upstream.url": (
+        [
+            "https://a",
+            "https://a.b:8443/v1/x?y"[:-2],
+            "https://[::1]:80/",
+            "https://a/%20",
+            "https://" + "h" * 2040,
+        ],
+        [
+            *(
+                "",
+                "https",
+                "ftp://engine/v1",
+                "https://",
+                "https:///v1",
+                "https://user@engine",
+                "https://a b",
+            ),
+            *(
+                "https://a/v1?x=1",
+                "https://a/#b",
+                "https://a:port/v1",
+                "https://a/%zz",
+                "https://[::1",
+                "https://ä",
+            ),
+            *(
+                "https://a:80:80/",
+                "https://a]",
+                "https://[1:2]",
+                "https://[1.2.3.4]",
+                "https://a:",
+                "https://a:123456",
+                "https://" + "h" * 2041,
+            ),
+        ],
+    ),
+    "spec.upstream.timeout": _DURATIONS,
+    **_secret("spec.upstream.apiKeySecretRef"),
+    **_secret("spec.upstream.caSecretRef"),
+    "spec.upstream.allowedPaths": ([[], [f"/{n}" for n in range(64)]], [[f"/{n}" for n in range(65)]]),
+    "spec.upstream.allowedPaths[0]": _PATHS,
+    "spec.upstream.varyHeaders": ([[], [f"h{n}" for n in range(16)]], [[f"h{n}" for n in range(17)]]),
+    "spec.upstream.varyHeaders[0]": _HEADERS,
+    "spec.tenancy.mode": (["Required", "Single"], ["Optional", "required", ""]),
+    "spec.tenancy.source.trustedHeader.name": _HEADERS,
+    "spec.tenancy.role.header": _HEADERS,
+    "spec.tenancy.onMissing": (["Bypass", "Reject"], ["Allow"]),
+    "spec.routes": ([[], _named(32)], [_named(33), [{"name": "a"}, {"name": "a"}]]),
+    "spec.routes[0].name": (["a", "0-a", "n" * 63], ["", "A", "-a", "a-", "a.b", "n" * 64]),
+    "spec.routes[0].match.path": _PATHS,
+    "spec.routes[0].layers": ([[], ["Exact"]], [["Exact"] * 9]),
+    "spec.routes[0].layers[0]": (["Exact"], ["Semantic", ""]),
+    "spec.routes[0].sampling": (["Strict"], ["ForceZero"]),
+    "spec.routes[0].sideEffects": ([True, False], ["yes", 1]),
+    "spec.stores.redis.managed.maxMemory": _QUANTITIES,
+    **_placement("spec.stores.redis.managed"),
+    "spec.layers.exact.ttl": _DURATIONS,
+    "spec.limits.budget.exact": (["1ms", "50ms", "0s50ms"], ["51ms", *_DURATIONS[1]]),
+    "spec.limits.budget.total": (["5ms", "1h"], _DURATIONS[1]),
+    "spec.limits.maxCacheableBody": (["64Mi", "1"], ["65Mi", "1Ti", *_QUANTITIES[1]]),
+    "spec.limits.maxBody": (["1Mi", "1048576"], _QUANTITIES[1]),
+    "spec.gateway.replicas": ([0, 100, 3.0], [-1, 101, 1.5, "2"]),
+    **_placement("spec.gateway"),
+    "spec.deletionPolicy": (["Retain"], ["Delete"]),
+    "spec.suspend": ([True], ["true"]),
+    "metadata.name": (["a", "a-0", "n" * 40], ["n" * 41, "0a", "a.b"]),
+}
+"""By path: values that the full object may have there, and values that it may not."""
+
+EXTERNAL_VALUES: Final = {
+    **_secret("spec.stores.redis.external.urlSecretRef"),
+    **_secret("spec.tenancy.source.apiKeys.secretRef"),
+}
+"""The same for the parts that only the other object has."""
