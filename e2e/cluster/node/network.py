@@ -4,9 +4,9 @@ The host reaches the API server, pods and services through the link, and pods re
 """
 
 import contextlib
-import json
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from e2e.cluster.errors import ClusterError
@@ -91,8 +91,10 @@ class Network:
 
     def _mark(self) -> str | None:
         """Return the mark on the link, empty when a stranger made it, None when there is no link."""
-        links = json.loads(ip("-json", "link", "show"))
-        return next((link.get("ifalias", "") for link in links if link["ifname"] == self.link), None)
+        try:
+            return Path("/sys/class/net", self.link, "ifalias").read_text().strip()
+        except OSError:  # absent, or gone between finding and reading
+            return None
 
 
 def ip(*arguments: str) -> str:

@@ -22,6 +22,7 @@ from e2e.cluster.state import State, load, load_all
 
 PROJECT: Final = Path(__file__).parents[3]
 NAMESPACES: Final = ("--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
+INIT: Final = ("-m", "e2e.cluster.node.init")
 NODE_IMAGES: Final = ("pause", "busybox")
 """Every pod needs the first, every volume the second."""
 
@@ -127,7 +128,7 @@ class NodeCluster:
         ):  # where they are built in, or nothing may be loaded, this fails and is no loss
             subprocess.run(["modprobe", "-a", "-q", *MODULES], check=False, capture_output=True)
         cgroups.make(config.cgroup)
-        init = [sys.executable, "-m", "e2e.cluster.node.init", str(config.folder)]
+        init = [sys.executable, *INIT, str(config.folder)]
         with config.log("init").open("wb") as log:
             subprocess.run(
                 ["setsid", "--fork", "unshare", *NAMESPACES, *init],  # outlives this command and its terminal
@@ -199,13 +200,14 @@ class NodeCluster:
         record = self.state.folder / "run" / "ended"
         return record.read_text().splitlines() if record.exists() else []
 
-    def _processes(self) -> dict[int, str]:
-        """Find this node's unshare and init by their command line, which ends with the node's own folder."""
-        wanted = ["-m", "e2e.cluster.node.init", str(self.state.folder)]
-        return {pid: Path(words[0]).name for pid, words in _command_lines() if words[-3:] == wanted}
+    def _processes(self) -> dict[int, list[str]]:
+        """Find what starts or is this node's init: the command line ends with the node's own folder."""
+        wanted = [*INIT, str(self.state.folder)]
+        return {pid: words for pid, words in _command_lines() if words[-3:] == wanted}
 
     def _init_pid(self) -> int | None:
-        return next((pid for pid, program in self._processes().items() if program != "unshare"), None)
+        # Python with just these arguments; setsid and unshare have the same words behind their own.
+        return next((pid for pid, words in self._processes().items() if len(words) == len(INIT) + 2), None)
 
 
 def free_slot() -> int:
