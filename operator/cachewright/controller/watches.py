@@ -83,6 +83,8 @@ async def watch(
         clusterwide=not namespaces,
         namespaces=namespaces,
         standalone=True,
+        # Named, or kopf asks for the user's name, which a container's numeric user does not have.
+        identity="cachewright",  # type: ignore[arg-type]  # kopf keeps its type of identities to itself
     )
     on_started()
     # Not kopf.run_tasks: at its end it cancels every task of the loop, ours included.
