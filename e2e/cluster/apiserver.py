@@ -26,7 +26,8 @@ from e2e.cluster.readiness import is_ready
 START_SECONDS: Final = 60.0
 START_ATTEMPTS: Final = 3
 """A free port may be taken by someone else between the look and the use."""
-SERVICE_RANGE: Final = "10.0.0.0/24"
+SERVICE_RANGE: Final = "10.0.0.0/16"
+"""Room for the Services of many objects, since a Service without an address is refused."""
 AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
