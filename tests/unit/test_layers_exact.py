@@ -246,7 +246,7 @@ async def test_a_store_that_claims_a_record_it_cannot_show_is_not_trusted(world:
         return None
 
     await world.store.publish_record(SECOND)
-    world.store.read_record = nothing  # type: ignore[method-assign]
+    world.store.read_record = nothing  # type: ignore[method-assign, assignment]
     assert await world.ask() is BypassReason.NO_RECORD
 
 
