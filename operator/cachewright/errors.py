@@ -3,6 +3,7 @@
 CachewrightError
 ├── InvalidInput            what a person wrote cannot be used; the message says what to write
 │   ├── InvalidSpec         an InferenceCache breaks a rule of the schema
+│   ├── RuleNotEvaluable    a rule of the schema met a value that it was not written for
 │   ├── InvalidDocument     a mounted or stored document (policy, record, API keys) does not parse
 │   └── InvalidJson         a request body is not JSON
 │       └── AmbiguousJson   it is, but two readers could understand it differently
@@ -36,6 +37,10 @@ class InvalidInput(CachewrightError):
 
 class InvalidSpec(InvalidInput):
     """An InferenceCache breaks a rule of the schema."""
+
+
+class RuleNotEvaluable(InvalidInput):
+    """A rule of the schema met a value of a kind that it was not written for."""
 
 
 class InvalidDocument(InvalidInput):

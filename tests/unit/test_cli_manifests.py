@@ -84,6 +84,11 @@ def test_documents_and_lists_are_taken_apart() -> None:
     assert manifests[2].position(("x",)) == Position(9, 3)
 
 
+def test_characters_beyond_16_bits_in_json() -> None:
+    """JSON's pair of escapes is one character."""
+    assert read('{"a": "\\ud83d\\ude00"}').value == {"a": "\U0001f600"}
+
+
 def test_json_with_tabs() -> None:
     """JSON may be indented with tabs, which YAML does not allow."""
     document = {"kind": "A", "spec": {"text": "a\tb", "list": [1, True, None]}}
@@ -102,6 +107,7 @@ def test_json_with_tabs() -> None:
         ("? [a]\n: b\n", "a key must be text"),
         ("~: b\n", "a key must be text"),
         ("[" * 5000, "recursion"),
+        ('a: "\\ud800"\n', "half a character"),
         ("a: \x00\n", "special characters are not allowed"),
     ],
 )

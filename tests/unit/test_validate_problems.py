@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from cachewright.crd.expressions import RuleNotEvaluable, holds
+from cachewright.crd.expressions import holds
 from cachewright.crd.validation import STRUCTURE, Problem, load, problems
-from cachewright.errors import InvalidSpec
+from cachewright.errors import InvalidSpec, RuleNotEvaluable
 from tests.api.documents import EXTERNAL, FULL, GONE, MINIMAL, changed
+
+DEEP: dict[str, Any] = {}
+for _ in range(300):
+    DEEP = {"a": DEEP}
 
 
 def told(**changes: Any) -> list[str]:
@@ -107,6 +111,25 @@ def test_what_is_no_object_is_one_problem(document: object) -> None:
     (problem,) = problems(document)
     assert problem.path == ""
     assert str(problem).startswith("must be an InferenceCache object, not ")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"apiVersion": 1, "kind": [], "metadata": "x", "spec": 5},
+        {"metadata": {"name": 5, "labels": "x"}, "spec": {"model": []}},
+        changed(FULL, spec__model__name="\ud800"),
+        changed(FULL, spec__gateway__replicas=10**30, spec__model__name=float("nan")),
+        changed(FULL, spec__gateway__affinity=DEEP),
+    ],
+    ids=["empty", "junk", "wrong-parts", "half-a-character", "numbers", "deep"],
+)
+def test_nothing_that_is_written_breaks_validation_itself(document: dict[str, Any]) -> None:
+    """Texts, numbers and depths that JSON or its parser cannot take are problems like others."""
+    found = problems(document, old=document)
+    assert found
+    assert all(problem.message for problem in found)
 
 
 def test_a_rule_that_needs_a_broken_part_stays_silent() -> None:

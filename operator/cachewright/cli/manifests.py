@@ -212,13 +212,22 @@ class _Builder:
 
     def _scalar(self, node: ScalarNode) -> Any:  # noqa: ANN401 - any JSON scalar
         if node.tag not in {_PLAIN, *(f"{_TAG}{name}" for name in ("int", "float", "bool", "null"))}:
-            return node.value
+            return _whole_characters(node)
         if _NOT_FINITE.fullmatch(node.value):
             self._defect(node, f"{node.value} is not a number that JSON can hold")
         return plain_value(node.value)
 
     def _defect(self, node: Node, message: str) -> None:
         self._result.defects.append(Defect(_position(node), message))
+
+
+def _whole_characters(node: ScalarNode) -> str:
+    """Join what JSON writes as two escapes (beyond 16 bits); half a character is no text."""
+    try:
+        return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        message = "half a character (a lone surrogate) is no text"
+        raise yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark) from error
 
 
 def plain_value(text: str) -> str | int | float | bool | None:

@@ -15,11 +15,7 @@ from typing import Any, Final
 import cel
 
 from cachewright.api.quantities import parse_quantity
-from cachewright.errors import CachewrightError, InvalidSpec
-
-
-class RuleNotEvaluable(CachewrightError):
-    """The rule met a value of a kind that it was not written for."""
+from cachewright.errors import InvalidSpec, RuleNotEvaluable
 
 
 def holds(expression: str, value: Any, former: Any = None) -> bool:  # noqa: ANN401 - any JSON value
@@ -27,8 +23,8 @@ def holds(expression: str, value: Any, former: Any = None) -> bool:  # noqa: ANN
 
     Raises RuleNotEvaluable when a part that the rule reads is missing or of another type.
     """
-    context = cel.Context(variables={"self": value, "oldSelf": former}, functions=_FUNCTIONS)
     try:
+        context = cel.Context(variables={"self": value, "oldSelf": former}, functions=_FUNCTIONS)
         result = _compiled(expression).execute(context)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise RuleNotEvaluable(f"the rule {expression} cannot be evaluated: {error}") from error

@@ -59,7 +59,8 @@ def _plain(name: str) -> str:
 
 
 def _missing(_error: ErrorDetails, schema: Schema) -> str:
-    return f"is required: {schema.get('description', 'it has no default')}"
+    description = schema.get("description")
+    return f"is required: {description}" if description else "is required"
 
 
 def _unknown(error: ErrorDetails, schema: Schema) -> str:

@@ -18,10 +18,10 @@ from pydantic_core import ErrorDetails
 from cachewright.api.base import VALIDATIONS_KEY
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.crd.defaulting import with_defaults
-from cachewright.crd.expressions import RuleNotEvaluable, holds
+from cachewright.crd.expressions import holds
 from cachewright.crd.schema import INT_OR_STRING, Schema, below, object_schema
 from cachewright.crd.sentences import sentence, shown, unknown_field
-from cachewright.errors import InvalidSpec
+from cachewright.errors import InvalidSpec, RuleNotEvaluable
 
 Location = tuple[str | int, ...]
 """Field names and list indices from the object's root."""
@@ -118,7 +118,7 @@ def _structural_problems(error: ValidationError) -> Iterator[Problem]:
     numbers_or_text: dict[Location, ErrorDetails] = {}
     for detail in error.errors(include_url=False):
         location, schema = _located(detail)
-        if detail["loc"][-1] == "[key]":
+        if detail["loc"][-1:] == ("[key]",):
             yield Problem(location[:-1], f"the key {shown(location[-1])} {sentence(detail, schema)}")
         elif not schema.get(INT_OR_STRING):
             yield Problem(location, sentence(detail, schema))
