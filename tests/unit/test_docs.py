@@ -173,6 +173,14 @@ def test_every_python_example_runs(page: Path) -> None:
             exec(compile(code, str(page), "exec"), {})  # noqa: S102 - our own pages
 
 
+def test_the_readme_shows_what_the_demo_tells() -> None:
+    """Every line with a tick in the README is one that the demo can print."""
+    told = re.findall(r"^  ✓ (.{58})", (ROOT / "README.md").read_text(), re.MULTILINE)
+    demo = (ROOT / "e2e" / "demo.py").read_text()
+    assert told
+    assert [line for line in told if f'"{line.strip()}"' not in demo] == []
+
+
 def test_make_targets_that_pages_name_exist() -> None:
     """Every `make TARGET` of a page is in the Makefile."""
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
