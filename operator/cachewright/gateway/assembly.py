@@ -92,6 +92,11 @@ class Assembly:
             if not all(ping.done() and ping.exception() is None for ping in pings):
                 self._store.breaker.trip()
 
+    async def store_answers(self) -> None:
+        """Return once the store may be asked."""
+        if self._store is not None:
+            await self._store.breaker.closed()
+
     async def aclose(self) -> None:
         """Close all connections."""
         for task in self._retiring:

@@ -31,6 +31,9 @@ from cachewright.keys.record import Record
 POLL_SECONDS: Final = 1.0
 """How often mounted files are looked at."""
 
+STORE_GRACE_SECONDS: Final = 5.0
+"""How long a new process stays unready for a store that does not answer yet."""
+
 GRACEFUL_SECONDS: Final = 20
 """How long answers in flight may take to end after SIGTERM."""
 
@@ -69,6 +72,7 @@ class GatewayProcess:
         self._seen: dict[str, Signature] = {}
         self._servers: list[_Server] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._awaiting_store: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Read the mounts and listen on both ports; raises OSError or SystemExit where a port is taken."""
@@ -81,6 +85,7 @@ class GatewayProcess:
         self._servers = [_Server(_server_config(app, self._settings.host, port)) for app, port in apps]
         self._tasks = [asyncio.create_task(server.serve()) for server in self._servers]
         self._tasks.append(asyncio.create_task(self._watch()))
+        self._awaiting_store = asyncio.create_task(self._await_store())
         while not all(server.started for server in self._servers):
             for task in self._tasks:
                 if task.done():
@@ -109,9 +114,17 @@ class GatewayProcess:
         await asyncio.gather(*serving, return_exceptions=True)
         given_up = await self._writes.drain(DRAIN_WRITES_SECONDS)
         watching.cancel()
+        if self._awaiting_store is not None:
+            self._awaiting_store.cancel()
         await asyncio.gather(watching, return_exceptions=True)
         await self._assembly.aclose()
         _log.info("gateway_stopped", writes_given_up=given_up)
+
+    async def _await_store(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STORE_GRACE_SECONDS):
+                await self._assembly.store_answers()
+        self.health.store_awaited = True
 
     async def _watch(self) -> None:
         while True:

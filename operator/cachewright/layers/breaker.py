@@ -47,6 +47,11 @@ class Breaker:
         self._probing = asyncio.ensure_future(self._probe_until_closed())
         self._on_change(True)
 
+    async def closed(self) -> None:
+        """Return once calls are allowed."""
+        if self._probing is not None:
+            await asyncio.shield(self._probing)
+
     async def aclose(self) -> None:
         """Stop probing."""
         if self._probing is not None:
