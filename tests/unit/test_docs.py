@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import re
 import time
+import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -95,6 +96,14 @@ def test_the_cache_status_page_lists_the_fields_outside_the_key() -> None:
     page = (ROOT / "docs" / "cache-status.md").read_text()
     (line,) = [text for text in page.splitlines() if text.startswith("These fields of the body")]
     assert re.findall(r"`(\w+)`", line) == sorted(EXCLUDED_FIELDS)
+
+
+def test_the_architecture_page_shows_the_layers_that_are_enforced() -> None:
+    """The order of imports on the page is the one that import-linter checks."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    blocks = [code.splitlines() for _, code in _FENCE.findall((ROOT / "docs/architecture.md").read_text())]
+    assert layers in blocks
 
 
 def test_the_operations_page_lists_every_right() -> None:
