@@ -50,9 +50,11 @@ def identify(headers: Headers, policy: TenancyPolicy, api_keys: ApiKeys | None) 
 
 
 def private_headers(policy: TenancyPolicy) -> set[bytes]:
-    """Name the headers that are between the client's side and us, and never reach the upstream."""
-    names = {name.encode() for name in (policy.trusted_header, policy.role_header) if name is not None}
-    return names | ({b"authorization"} if policy.api_keys else set())
+    """Name the headers that are between the client and us, and never reach the upstream: our API keys.
+
+    A tenant's or role's header is passed on like any other, for gateways and engines that read it too.
+    """
+    return {b"authorization"} if policy.api_keys else set()
 
 
 def _holder_of_key(headers: Headers, policy: TenancyPolicy, api_keys: ApiKeys | None) -> Asker | Reply:
