@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import aiohttp
 from redis.asyncio import Redis
+from yarl import URL
 
 from cachewright.gateway.process import GatewayProcess, GatewaySettings
 from cachewright.keys.record import Record
@@ -203,7 +204,7 @@ class Gateway:
             pairs = [*pairs, ("Content-Type", "application/json")]
         async with self.client.request(
             method,
-            self.url + path,
+            URL(self.url + path, encoded=True),
             data=None if method == "GET" else body,
             headers=pairs,
             allow_redirects=False,
