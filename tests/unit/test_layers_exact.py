@@ -73,7 +73,7 @@ class World:
     def __post_init__(self) -> None:
         """Build the layer."""
         self.store = UnreliableStore(lambda: self.now)
-        self.breaker = Breaker(self.store.ping, time.monotonic, self.breaker_states.append)
+        self.breaker = Breaker(self.store.ping, self.budget_seconds, self.breaker_states.append)
         self.layer = self.with_settings()
 
     def with_settings(self, **changes: object) -> ExactLayer:

@@ -50,11 +50,14 @@ def identify(headers: Headers, policy: TenancyPolicy, api_keys: ApiKeys | None) 
 
 
 def private_headers(policy: TenancyPolicy) -> set[bytes]:
-    """Name the headers that are between the client and us, and never reach the upstream: our API keys.
+    """Name the headers that are between the client and us, and never reach the upstream.
 
-    A tenant's or role's header is passed on like any other, for gateways and engines that read it too.
+    These are our API keys and, where clients authenticate by them, a role that a client claims by itself. A
+    trusted tenant or role header is passed on like any other, for gateways and engines that read it too.
     """
-    return {b"authorization"} if policy.api_keys else set()
+    if not policy.api_keys:
+        return set()
+    return {b"authorization"} | ({policy.role_header.encode()} if policy.role_header else set())
 
 
 def _holder_of_key(headers: Headers, policy: TenancyPolicy, api_keys: ApiKeys | None) -> Asker | Reply:

@@ -131,15 +131,8 @@ class Assembly:
         if current is not None and (current.url, current.budget_seconds) == (url, budget_seconds):
             return current
         store = open_cache_store(url)
-
-        async def probe() -> None:
-            await store.ping()  # may have to connect first
-            async with asyncio.timeout(budget_seconds):
-                await store.ping()
-
-        self._store = _Store(
-            url, budget_seconds, store, Breaker(probe, time.monotonic, self._breaker_changed)
-        )
+        breaker = Breaker(store.ping, budget_seconds, self._breaker_changed)
+        self._store = _Store(url, budget_seconds, store, breaker)
         self._metrics.breaker_open.labels("redis").set(0)
         if current is not None:
             self._retire(current.breaker.aclose, current.store.aclose)

@@ -7,13 +7,15 @@ store may cost; so the first probe follows at once, and a mere hiccup costs a fe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
-FIRST_PROBE_SECONDS: Final = 0.02
+from cachewright.layers.budget import ends_within
+
+FIRST_PAUSE_SECONDS: Final = 0.02
+"""Between the first probe and the second; each further pause is twice as long."""
+
 LONGEST_PAUSE_SECONDS: Final = 2.0
-SETTLED_SECONDS: Final = 10.0
-"""A breaker that stayed closed so long starts over with short pauses."""
 
 
 class Breaker:
@@ -21,17 +23,20 @@ class Breaker:
 
     def __init__(
         self,
-        probe: Callable[[], Awaitable[None]],
-        clock: Callable[[], float],
+        probe: Callable[[], Coroutine[Any, Any, None]],
+        probe_seconds: float,
         on_change: Callable[[bool], None],
     ) -> None:
-        """`probe` returns when the store answers and raises otherwise; `on_change` is told `is_open`."""
+        """`probe` returns when the store answers and raises otherwise; `on_change` is told `is_open`.
+
+        A store counts as well only when it answers within `probe_seconds`.
+        """
         self._probe = probe
-        self._clock = clock
+        self._probe_seconds = probe_seconds
         self._on_change = on_change
         self._probing: asyncio.Task[None] | None = None
-        self._pause_seconds = FIRST_PROBE_SECONDS
-        self._closed_at = clock()
+        self._is_closed = asyncio.Event()
+        self._is_closed.set()
 
     @property
     def is_open(self) -> bool:
@@ -42,15 +47,13 @@ class Breaker:
         """Open, unless open already."""
         if self._probing is not None:
             return
-        if self._clock() - self._closed_at > SETTLED_SECONDS:
-            self._pause_seconds = FIRST_PROBE_SECONDS
+        self._is_closed.clear()
         self._probing = asyncio.ensure_future(self._probe_until_closed())
         self._on_change(True)
 
     async def closed(self) -> None:
         """Return once calls are allowed."""
-        if self._probing is not None:
-            await asyncio.shield(self._probing)
+        await self._is_closed.wait()
 
     async def aclose(self) -> None:
         """Stop probing."""
@@ -59,14 +62,23 @@ class Breaker:
             await asyncio.gather(self._probing, return_exceptions=True)
 
     async def _probe_until_closed(self) -> None:
-        while True:
-            await asyncio.sleep(self._pause_seconds)
-            self._pause_seconds = min(2 * self._pause_seconds, LONGEST_PAUSE_SECONDS)
-            try:
-                await self._probe()
-            except Exception:  # noqa: BLE001, S112 - whatever it is, the store is not well
-                continue
-            break
-        self._closed_at = self._clock()
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while not await self._is_well():
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
         self._probing = None
+        self._is_closed.set()
         self._on_change(False)
+
+    async def _is_well(self) -> bool:
+        try:
+            await self._probe()  # may have to connect first
+            quick = asyncio.ensure_future(self._probe())
+            if await ends_within(quick, self._probe_seconds):
+                await quick
+                return True
+            quick.cancel()
+            await asyncio.gather(quick, return_exceptions=True)
+        except Exception:  # noqa: BLE001, S110 - whatever it is, the store is not well
+            pass
+        return False

@@ -16,6 +16,7 @@ from cachewright.keys.digest import EntryName
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import Record
 from cachewright.layers.breaker import Breaker
+from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry, encode_entry
 from cachewright.layers.known_record import KnownRecord
 from cachewright.policy.reasons import BypassReason, RefusalReason
@@ -90,9 +91,8 @@ class ExactLayer:
         search = asyncio.ensure_future(self._search(tenant_tag, digest))
         self._late.add(search)
         search.add_done_callback(self._finished)
-        done, _ = await asyncio.wait({search}, timeout=self._settings.budget_seconds)
         try:
-            if done:
+            if await ends_within(search, self._settings.budget_seconds):
                 return search.result()
         except StoreError:
             pass
