@@ -28,8 +28,8 @@ e2e: venv  ## Run the tests on a real node.
 	$(BIN)/pytest e2e </dev/null
 
 lint: venv  ## Check style, formatting and the import contracts.
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/lint-imports
 
 type: venv  ## Check types.

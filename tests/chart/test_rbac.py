@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from cachewright.kube.permissions import CACHE_PERMISSIONS, LEASE_PERMISSIONS, Permission
-
 from tests.chart.helm import Helm, Manifest, of_kind
 
 Right = tuple[str, str, str]
