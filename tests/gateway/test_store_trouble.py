@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cachewright.gateway.process import STORE_GRACE_SECONDS
 from cachewright.stores.redis_client import MAX_CONNECTIONS
 from e2e.engine import Engine
 from tests.gateway.harness import Gateway, root_client, running
@@ -100,11 +101,16 @@ async def test_a_restart_between_two_requests_fails_neither(fragile: Gateway, ow
 
 
 async def test_it_starts_without_a_store(tmp_path: Path, own_redis: RedisServer, engine: Engine) -> None:
-    """A gateway whose store is away becomes ready, answers, and uses the store when it comes."""
+    """A gateway whose store is away answers, is ready after a while, and uses the store when it comes."""
     own_redis.kill()
     made = Gateway(tmp_path, own_redis, engine.url)
     async with running(made):
-        assert (await made.management("/readyz")).status == 200
+        assert (await made.call()).reason == "store"
+
+        async def is_ready() -> bool:
+            return (await made.management("/readyz")).status == 200
+
+        await until(is_ready, seconds=STORE_GRACE_SECONDS + 5)
         assert (await made.call()).reason == "store"
         own_redis.restart()
         await hits_again(made)

@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from cachewright.errors import InvalidDocument
+from cachewright.errors import InvalidDocument, StoreError
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
 from cachewright.gateway.serving import Serving
@@ -86,11 +86,13 @@ class Assembly:
 
     async def warm(self) -> None:
         """Open a few connections before the first request needs one; a store that is away is no obstacle."""
-        if self._store is not None:
-            pings = [asyncio.ensure_future(self._store.store.ping()) for _ in range(WARM_CONNECTIONS)]
-            await asyncio.wait(pings, timeout=WARM_SECONDS)
-            if not all(ping.done() and ping.exception() is None for ping in pings):
-                self._store.breaker.trip()
+        if self._store is None:
+            return
+        try:
+            async with asyncio.timeout(WARM_SECONDS):
+                await asyncio.gather(*(self._store.store.ping() for _ in range(WARM_CONNECTIONS)))
+        except (TimeoutError, StoreError):
+            self._store.breaker.trip()
 
     async def store_answers(self) -> None:
         """Return once the store may be asked."""
