@@ -10,6 +10,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -186,12 +187,13 @@ class Operator:
                     self._settings.lease_namespace,
                     field_selector=f"metadata.name={self._settings.lease_name}",
                 )
-                async for _, lease in watching:
-                    self._election.observe(lease)
-                    renewed = lease.get("spec", {}).get("renewTime")
-                    if renewed != seen:
-                        seen = renewed
-                        self._vitals.saw_renewal()
+                async with aclosing(watching):
+                    async for _, lease in watching:
+                        self._election.observe(lease)
+                        renewed = lease.get("spec", {}).get("renewTime")
+                        if renewed != seen:
+                            seen = renewed
+                            self._vitals.saw_renewal()
             except KubeError as error:
                 log.warning("lease watch failed", error=str(error))
                 await asyncio.sleep(LEASE_WATCH_RETRY_SECONDS)

@@ -28,7 +28,7 @@ WATCH_SILENCE_SECONDS: Final = 70.0
 """Bookmarks come each minute; longer silence means a dead connection."""
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
-LIST_CHUNK: Final = 250
+LIST_CHUNK: Final = 100
 """Objects a page of the initial list."""
 WORKER_IDLE_SECONDS: Final = 0.1
 """kopf keeps a task per object for this long after an event; its 5 s would keep thousands after a start."""

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
@@ -113,10 +114,11 @@ class KubeApi:
 
     async def watch(
         self, kind: ResourceKind, namespace: str | None, *, field_selector: str = "", label_selector: str = ""
-    ) -> AsyncIterator[tuple[str, Manifest]]:
+    ) -> AsyncGenerator[tuple[str, Manifest]]:
         """Yield (type, object) of one watch, until it ends: what exists, as ADDED, then each change.
 
         Raises KubeError's subclasses; an expired watch ends as if the server had closed it.
+        The caller closes it (`aclosing`), which closes the connection.
         """
         query: dict[str, str | int] = {
             "watch": "true",
@@ -125,14 +127,16 @@ class KubeApi:
         }
         query |= _selectors(label_selector, field_selector)
         request = Request("watch", kind.kind, collection_path(kind, namespace), namespace or "*", query=query)
-        async for event in self._connection.stream(request):
-            if event["type"] == "ERROR":
-                status = event["object"]
-                if status.get("code") == HTTPStatus.GONE:
-                    return
-                raise KubeUnavailable(f"{request.description}: {status.get('message', status.get('reason'))}")
-            if event["type"] != "BOOKMARK":
-                yield event["type"], event["object"]
+        async with aclosing(self._connection.stream(request)) as events:
+            async for event in events:
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    if status.get("code") == HTTPStatus.GONE:
+                        return
+                    said = status.get("message", status.get("reason"))
+                    raise KubeUnavailable(f"{request.description}: {said}")
+                if event["type"] != "BOOKMARK":
+                    yield event["type"], event["object"]
 
     async def _read(self, kind: ResourceKind, namespace: str, name: str, accept: str) -> Manifest | None:
         path = f"{collection_path(kind, namespace)}/{name}"

@@ -8,7 +8,7 @@ cost some 30 MB and validate replies that we read only in part.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -158,7 +158,7 @@ class KubeConnection:
         self.on_request(request.verb, request.kind, str(response.status))
         return response.status, raw
 
-    async def stream(self, request: Request) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, request: Request) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of one watch until the server ends it or falls silent.
 
         Raises KubeError's subclasses; the caller starts the next watch.

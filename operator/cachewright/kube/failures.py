@@ -36,6 +36,8 @@ ERRORS: Final[dict[int, type[KubeError]]] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: KubeInvalid,
 }
 """Every other status (429, 5xx) is worth trying again."""
+UNTYPED: Final = "failed to create typed patch object"
+"""How the API server says, with status 500, that an applied object has a field that its kind has not."""
 MAX_MESSAGE_LENGTH: Final = 1024
 _PHRASES: Final = {int(status): status.phrase for status in HTTPStatus}
 
@@ -46,9 +48,10 @@ def failure(status: int, body: dict[str, Any], what: str, kind: str) -> KubeErro
     `what` is "verb Kind namespace/name"; `body` is the parsed answer, empty where it was not JSON.
     """
     reason = body.get("reason") or _PHRASES.get(status, str(status))
+    error = KubeInvalid if UNTYPED in body.get("message", "") else ERRORS.get(status, KubeUnavailable)
     said = _fields(body) if kind == "Secret" else str(body.get("message", ""))
     message = f"{what}: {reason}" + (f": {said[:MAX_MESSAGE_LENGTH]}" if said else "")
-    return ERRORS.get(status, KubeUnavailable)(message)
+    return error(message)
 
 
 def _fields(explained: dict[str, Any]) -> str:
