@@ -14,7 +14,8 @@ from cachewright.policy.cacheable import Envelope, find_route, is_json_type, why
 from cachewright.policy.document import ExactPolicy, GatewayPolicy, RoutePolicy, TenancyPolicy, UpstreamPolicy
 from cachewright.policy.reasons import BypassReason
 
-ROUTE = RoutePolicy(name="default", path="/v1/chat/completions", layers=("Exact",))
+PATH = "/v1/chat/completions"
+ROUTE = RoutePolicy(name="default", path=PATH, layers=("Exact",))
 POLICY = GatewayPolicy(
     cache="ml/support-bot",
     cache_id="0" * 16,

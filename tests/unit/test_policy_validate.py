@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cachewright.policy.content_encoding import decode_content
 from cachewright.policy.reasons import RefusalReason
 from cachewright.policy.validate import Answer, storable_body
-from tests.unit.test_policy_cacheable import BODY, POLICY
+from tests.unit.test_policy_cacheable import BODY, PATH, POLICY
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ WHOLE = answer(document())
 )
 def test_a_whole_answer_is_stored_as_it_is(good: Answer) -> None:
     """Answers of the model or one of its aliases, ended by themselves, keep every byte."""
-    assert storable_body(good, BODY, POLICY) == good.body
+    assert storable_body(good, BODY, PATH, POLICY) == good.body
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_whole_answer_is_stored_as_it_is(good: Answer) -> None:
 )
 def test_anything_less_is_not(bad: Answer, reason: RefusalReason) -> None:
     """Each defect of an answer has its reason."""
-    assert storable_body(bad, BODY, POLICY) is reason
+    assert storable_body(bad, BODY, PATH, POLICY) is reason
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_anything_less_is_not(bad: Answer, reason: RefusalReason) -> None:
 def test_json_that_was_asked_for_must_be_json(wanted: object, text: str, is_stored: bool) -> None:
     """A text that is cut off in the middle of its JSON is not stored."""
     got = storable_body(
-        answer(document(choices=[choice(content=text)])), {**BODY, "response_format": wanted}, POLICY
+        answer(document(choices=[choice(content=text)])), {**BODY, "response_format": wanted}, PATH, POLICY
     )
     assert isinstance(got, bytes) if is_stored else got is RefusalReason.INVALID_FORMAT
 
@@ -121,7 +121,7 @@ def test_json_that_was_asked_for_must_be_json(wanted: object, text: str, is_stor
 def test_compressed_answers_are_stored_plain(encoding: str, compress: Any) -> None:
     """What is replayed needs no client that can decompress."""
     packed = replace(WHOLE, content_encoding=encoding, body=compress(WHOLE.body))
-    assert storable_body(packed, BODY, POLICY) == WHOLE.body
+    assert storable_body(packed, BODY, PATH, POLICY) == WHOLE.body
 
 
 def test_a_bomb_is_not_unpacked() -> None:
@@ -140,4 +140,4 @@ def test_broken_compression_is_refused() -> None:
 @given(st.binary(max_size=300), st.sampled_from(["", "gzip", "deflate"]))
 def test_no_answer_raises(body: bytes, encoding: str) -> None:
     """Whatever an upstream sends, the verdict is a reason or the body."""
-    assert storable_body(Answer(200, "application/json", encoding, body), BODY, POLICY) is not None
+    assert storable_body(Answer(200, "application/json", encoding, body), BODY, PATH, POLICY) is not None

@@ -196,7 +196,7 @@ class Flow:
 
     def keep(self, exchange: Exchange, request: dict[str, Any], place: Miss, answer: Answer) -> None:
         """Store the whole answer to a miss, off the request's path, or count why not."""
-        body = storable_body(answer, request, exchange.serving.policy)
+        body = storable_body(answer, request, exchange.path, exchange.serving.policy)
         exact: ExactLayer | None = exchange.serving.exact
         if isinstance(body, RefusalReason):
             self.refuse(body)

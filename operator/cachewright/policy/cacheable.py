@@ -6,15 +6,14 @@ so that what cannot be cached is never buffered or parsed, and again with the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from cachewright.policy.body import Body, is_number
 from cachewright.policy.document import GatewayPolicy, RoutePolicy
+from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason
-
-CACHED_PATHS: Final = frozenset({"/v1/chat/completions"})
-"""Paths whose requests and answers we understand."""
 
 SAMPLING_FIELDS: Final = ("top_k", "min_p", "use_beam_search", "num_beams", "best_of")
 """Fields that ask for sampling or search; under Strict, naming one at all means sampled."""
@@ -39,9 +38,8 @@ class Envelope:
     """None where the body comes in chunks."""
 
 
-Body = Mapping[str, Any]
 EnvelopeCheck = Callable[[Envelope, GatewayPolicy], BypassReason | None]
-BodyCheck = Callable[[Body, GatewayPolicy], BypassReason | None]
+PolicyBodyCheck = Callable[[Body, GatewayPolicy], BypassReason | None]
 
 
 def find_route(path: str, policy: GatewayPolicy) -> RoutePolicy | None:
@@ -54,17 +52,21 @@ def why_not_cached(envelope: Envelope, body: Body | None, policy: GatewayPolicy)
     for check in ENVELOPE_CHECKS:
         if reason := check(envelope, policy):
             return reason
-    if body is not None:
-        for body_check in BODY_CHECKS:
-            if reason := body_check(body, policy):
-                return reason
+    if body is None or envelope.route is None:
+        return None
+    for endpoint_check in ENDPOINTS[envelope.route.path].checks:
+        if reason := endpoint_check(body):
+            return reason
+    for body_check in BODY_CHECKS:
+        if reason := body_check(body, policy):
+            return reason
     return None
 
 
 def _path_is_not_cached(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
     if envelope.route is None:
         return BypassReason.NO_ROUTE
-    return None if envelope.route.path in CACHED_PATHS else BypassReason.UNSUPPORTED
+    return None if envelope.route.path in ENDPOINTS else BypassReason.UNSUPPORTED
 
 
 def _layer_is_off(envelope: Envelope, policy: GatewayPolicy) -> BypassReason | None:
@@ -111,32 +113,17 @@ def is_json_type(content_type: str) -> bool:
     return True
 
 
-def _answer_is_a_stream(body: Body, _policy: GatewayPolicy) -> BypassReason | None:
-    # `stream` is not part of the key, so whatever an engine might take for true must not get past here.
-    stream = body.get("stream")
-    return None if stream is None or stream is False else BypassReason.STREAM
-
-
 def _model_is_another(body: Body, policy: GatewayPolicy) -> BypassReason | None:
     return None if body.get("model") == policy.model else BypassReason.MODEL
 
 
-def _choices_are_many(body: Body, _policy: GatewayPolicy) -> BypassReason | None:
-    return None if _is_number(body.get("n", 1), 1) else BypassReason.N
-
-
 def _answer_is_sampled(body: Body, _policy: GatewayPolicy) -> BypassReason | None:
     strict = (
-        _is_number(body.get("temperature"), 0)
-        and _is_number(body.get("top_p", 1), 1)
+        is_number(body.get("temperature"), 0)
+        and is_number(body.get("top_p", 1), 1)
         and not any(name in body for name in SAMPLING_FIELDS)
     )
     return None if strict else BypassReason.SAMPLING
-
-
-def _is_number(value: object, wanted: int) -> bool:
-    # True == 1 in Python, and "1" is not what the client's SDK documents: only a JSON number counts.
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == wanted
 
 
 ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
@@ -149,9 +136,7 @@ ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
     _body_is_too_large,
 )
 
-BODY_CHECKS: Final[tuple[BodyCheck, ...]] = (
-    _answer_is_a_stream,
+BODY_CHECKS: Final[tuple[PolicyBodyCheck, ...]] = (
     _model_is_another,
-    _choices_are_many,
     _answer_is_sampled,
 )
