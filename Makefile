@@ -22,9 +22,11 @@ demo: venv  ## Bring a cluster up, install the chart, and watch a cache at work.
 
 test: venv  ## Run the unit, store, gateway, chart and API tests.
 	$(PYTHON) -m e2e.cluster packages api stores
+	$(PYTHON) -m e2e.cluster tools etcd kube-apiserver kubectl helm >/dev/null
 	$(BIN)/pytest tests </dev/null
 
 e2e: venv  ## Run the tests on a real node.
+	$(PYTHON) -m e2e.installation
 	$(BIN)/pytest e2e </dev/null
 
 lint: venv  ## Check style, formatting and the import contracts.

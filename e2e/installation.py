@@ -1,7 +1,12 @@
-"""Puts the project on a test cluster: images built and loaded, chart installed. Used by demo and tests."""
+"""Puts the project on a test cluster: images built and loaded, chart installed. Used by demo and tests.
+
+`python -m e2e.installation` does all of it that takes long, with its progress shown, before a test run whose
+time limits are not meant for compiling a Kubernetes.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +14,9 @@ from typing import Final
 
 from e2e.cluster import clusters, images
 from e2e.cluster.console import Step
+from e2e.cluster.errors import ClusterError
 from e2e.cluster.providers import Cluster
-from e2e.kubectl import Kubectl
+from e2e.kubectl import Kubectl, tool
 
 ROOT: Final = Path(__file__).parent.parent
 CHART: Final = ROOT / "charts" / "cachewright"
@@ -30,6 +36,8 @@ class Installation:
     @classmethod
     def start(cls, name: str = clusters.DEFAULT_NAME) -> Installation:
         """Build what is missing, bring the cluster up, and load the images into it."""
+        for client in ("kubectl", "helm"):
+            tool(client)
         built = images.ensure(IMAGES)
         cluster = clusters.up(name)
         cluster.load(image.archive for image in built.values())
@@ -69,3 +77,10 @@ def _image_values(component: str, reference: str) -> tuple[str, str]:
     """Turn an image reference into the chart's values for it."""
     repository, _, tag = reference.rpartition(":")
     return f"images.{component}.repository={repository}", f"images.{component}.tag={tag}"
+
+
+if __name__ == "__main__":
+    try:
+        Installation.start()
+    except ClusterError as e:
+        sys.exit(f"error: {e}")
