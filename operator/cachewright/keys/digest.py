@@ -103,6 +103,11 @@ class EntryName:
         return f"{{{KEY_SCHEME}:{self.cache_id}:{tag}}}:{self.keyspace}:{self.tenant_tag}:{self.digest}"
 
     @property
+    def lock_key(self) -> str:
+        """Key of the lock on making this entry; it shares the entry's hash tag."""
+        return f"{self.key}:lock"
+
+    @property
     def record_key(self) -> str:
         """Key of the record's copy that shares the entry's hash tag."""
         return record_key(self.cache_id, hash_tag(self.digest))

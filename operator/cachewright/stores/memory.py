@@ -31,6 +31,8 @@ class MemoryCacheStore:
     _entries: dict[str, tuple[bytes, float]] = field(default_factory=dict)
     """Value and end of life by key, oldest first."""
     _copies: dict[str, _Copy] = field(default_factory=dict)
+    _locks: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Token and end of life by key."""
 
     async def read_record(self, cache_id: str) -> Record | None:
         """Read the copy; None where there is none."""
@@ -65,6 +67,28 @@ class MemoryCacheStore:
             del self._entries[next(iter(self._entries))]
         return True
 
+    async def acquire_lock(self, name: EntryName, token: str, ttl_seconds: float) -> bool:
+        """Take the lock unless somebody holds it."""
+        if await self.lock_holder(name) is not None:
+            return False
+        self._locks[name.lock_key] = (token, self.clock() + ttl_seconds)
+        return True
+
+    async def release_lock(self, name: EntryName, token: str) -> bool:
+        """Free the lock if it is held with this token."""
+        if await self.lock_holder(name) != token:
+            return False
+        del self._locks[name.lock_key]
+        return True
+
+    async def lock_holder(self, name: EntryName) -> str | None:
+        """Return the token that holds the lock."""
+        token, expires_at = self._locks.get(name.lock_key, (None, 0.0))
+        if token is not None and self.clock() >= expires_at:
+            del self._locks[name.lock_key]
+            return None
+        return token
+
     async def ping(self) -> None:
         """Return at once."""
 
@@ -72,6 +96,7 @@ class MemoryCacheStore:
         """Forget everything."""
         self._entries.clear()
         self._copies.clear()
+        self._locks.clear()
 
     def _marks(self, cache_id: str) -> Marks | None:
         copy = self._copies.get(cache_id)

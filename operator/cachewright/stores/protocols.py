@@ -60,5 +60,21 @@ class EntryStore(Protocol):
         """Return once the store has answered."""
 
 
-class CacheStore(EntryStore, RecordStore, Protocol):
-    """A store that holds both, under the same hash tags."""
+class LockStore(Protocol):
+    """Locks on making an entry, so that one of many gateways asks the upstream for it.
+
+    They save work and guard nothing: one that is lost, to a restart or to eviction, costs a second call.
+    """
+
+    async def acquire_lock(self, name: EntryName, token: str, ttl_seconds: float) -> bool:
+        """Take the lock, until its TTL ends, unless somebody holds it; tells whether it was taken."""
+
+    async def release_lock(self, name: EntryName, token: str) -> bool:
+        """Free the lock if it is held with this token; tells whether it was."""
+
+    async def lock_holder(self, name: EntryName) -> str | None:
+        """Return the token that holds the lock; None while it is free."""
+
+
+class CacheStore(EntryStore, LockStore, RecordStore, Protocol):
+    """A store that holds all of it, under the same hash tags."""

@@ -13,8 +13,11 @@ from cachewright.keys.digest import key_pattern
 RECORD_COMMANDS: Final = ("ping", "eval", "hget", "hset", "hincrby")
 """What publishing and reading the record takes; commands inside scripts count too."""
 
-ENTRY_COMMANDS: Final = ("evalsha", "get", "hmget", "set")
-"""What looking up and writing entries takes beyond that."""
+ENTRY_COMMANDS: Final = ("del", "evalsha", "get", "hmget", "set")
+"""What entries and their locks take beyond that."""
+
+TRACKING_COMMANDS: Final = ("client|tracking",)
+"""What hearing of changed keys takes."""
 
 HEALTH_COMMANDS: Final = ("ping",)
 """What probes take."""
@@ -26,7 +29,9 @@ def acl_lines(cache_id: str, gateway_sha256: str, operator_sha256: str) -> str:
     return "\n".join(
         [
             "user default off resetkeys resetchannels -@all",
-            _line("gateway", f"#{gateway_sha256} {keys}", RECORD_COMMANDS + ENTRY_COMMANDS),
+            _line(
+                "gateway", f"#{gateway_sha256} {keys}", RECORD_COMMANDS + ENTRY_COMMANDS + TRACKING_COMMANDS
+            ),
             _line("operator", f"#{operator_sha256} {keys}", RECORD_COMMANDS),
             _line("health", "nopass resetkeys", HEALTH_COMMANDS),
             "",

@@ -6,6 +6,7 @@ Used by the exact layer through CacheStore.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Final
 
 from redis.asyncio import Redis
@@ -13,14 +14,15 @@ from redis.exceptions import NoScriptError
 
 from cachewright.keys.digest import EntryName
 from cachewright.stores.protocols import CacheStore, Found, Marks
-from cachewright.stores.redis_client import open_link
+from cachewright.stores.redis_client import RedisLink, open_link
+from cachewright.stores.redis_locks import RedisLockStore
 from cachewright.stores.redis_record import RedisRecordStore
 from cachewright.stores.redis_scripts import WRITE_ENTRY
 
 _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=False).hexdigest()
 
 
-class RedisCacheStore(RedisRecordStore):
+class RedisCacheStore(RedisRecordStore, RedisLockStore):
     """CacheStore on a single Redis or Valkey server."""
 
     async def find(self, name: EntryName) -> Found:
@@ -38,22 +40,22 @@ class RedisCacheStore(RedisRecordStore):
         ttl_ms = max(1, round(ttl_seconds * 1000))
         arguments: list[str | int | bytes] = [seen.revision, seen.changes, ttl_ms, value]
         async with self._link.use("write") as client:
-            return await _run_write(client, [name.record_key, name.key], arguments) == 1
+            return await self._run_write(client, [name.record_key, name.key], arguments) == 1
 
     async def ping(self) -> None:
         """Return once the store has answered."""
         async with self._link.use("ping") as client:
             await client.ping()
 
+    async def _run_write(self, client: Redis, keys: list[str], arguments: list[str | int | bytes]) -> int:
+        if self._script_is_known:
+            with suppress(NoScriptError):  # a server that started anew has lost its scripts
+                return int(await client.evalsha(_WRITE_ENTRY_SHA, len(keys), *keys, *arguments))
+        written = int(await client.eval(WRITE_ENTRY, len(keys), *keys, *arguments))
+        self._script_is_known = True
+        return written
+
 
 def open_cache_store(url: str) -> CacheStore:
     """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one."""
     return RedisCacheStore(open_link(url))
-
-
-async def _run_write(client: Redis, keys: list[str], arguments: list[str | int | bytes]) -> int:
-    try:
-        written = await client.evalsha(_WRITE_ENTRY_SHA, len(keys), *keys, *arguments)
-    except NoScriptError:  # a server that started anew has lost its scripts
-        written = await client.eval(WRITE_ENTRY, len(keys), *keys, *arguments)
-    return int(written)

@@ -20,3 +20,9 @@ redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[3])
 return 1
 """
 """KEYS: record copy, entry. ARGV: revision and changes as seen, TTL in ms, value. 1 if written, else 0."""
+
+RELEASE_LOCK: Final = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+"""
+"""KEYS: lock. ARGV: the holder's token. 1 if it was held with that token and is free now, else 0."""
