@@ -8,28 +8,24 @@ from __future__ import annotations
 import hashlib
 import hmac
 from datetime import datetime
-from typing import Final
 
 from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidDocument, InvalidSpec
-from cachewright.keys.fingerprints import exact_binding, exact_fingerprint, keyspace_id
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import RECORD_DATA_KEY, Record
 from cachewright.reconcile.checks import first_finding, immutable_choices
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
 from cachewright.reconcile.generated import digest_key_of, key_id_of, redis_credentials_of
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
-from cachewright.reconcile.timestamps import to_timestamp
+from cachewright.reconcile.wanted_record import wanted_record
 from cachewright.render.children import build_children
 from cachewright.render.inputs import RenderInputs
 from cachewright.render.metadata import record_name
 from cachewright.render.record import build_record_config_map
 from cachewright.render.settings import RenderSettings
 from cachewright.stores.redis_acl import acl_lines
-
-EXACT: Final = "Exact"
 
 
 def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
@@ -43,7 +39,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     if blocked is not None:
         return Plan(blocked=blocked, cache=cache, record=record)
     key_id = key_id_of(digest_key_of(observed))
-    wanted = _wanted_record(cache, record or _restored_record(cache, observed), key_id, now)
+    wanted = wanted_record(cache, record or _restored_record(cache, observed), key_id, now)
     children = build_children(cache, _inputs(observed, wanted, cache), settings)
     marked = [with_rendered_digest(child) for child in children]
     stale = record is None or wanted != record or not _record_is_as_wanted(cache, observed, wanted)
@@ -105,20 +101,6 @@ def _remembered_keyspaces(observed: Observed) -> list[Keyspace]:
         except InvalidDocument:
             continue
     return keyspaces
-
-
-def _wanted_record(cache: InferenceCache, record: Record, key_id: str, now: datetime) -> Record:
-    """Move layers whose fingerprint changed to a new keyspace; leave all others as they are."""
-    wanted = record
-    binding = exact_binding(cache.spec, key_id)
-    identity = keyspace_id(exact_fingerprint(cache.spec, key_id))
-    active = record.layers.get(EXACT)
-    if cache.spec.layers.exact is None:
-        if active is not None:
-            wanted = wanted.without_layer(EXACT)
-    elif active is None or active.keyspace.id != identity or active.binding != binding:
-        wanted = wanted.with_layer(EXACT, identity, binding, to_timestamp(now))
-    return wanted.with_immutable(immutable_choices(cache))
 
 
 def _inputs(observed: Observed, record: Record, cache: InferenceCache) -> RenderInputs:
