@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -31,7 +31,9 @@ from cachewright.stores.redis_entries import open_cache_store
 RETIRE_SECONDS: Final = 600.0
 """How long the connections of a configuration that was replaced stay open; longer answers are cut off."""
 
-WARM_CONNECTIONS: Final = 4
+WARM_CONNECTIONS: Final = 16
+"""Opened before requests need them: a handshake may well take longer than a look-up's budget."""
+
 WARM_SECONDS: Final = 2.0
 
 _log = structlog.get_logger(__name__)
@@ -61,7 +63,7 @@ class Assembly:
         self._store: _Store | None = None
         self._target: _Target | None = None
         self._known: dict[str, KnownRecord] = {}
-        self._retiring: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     def known_record(self, cache_id: str) -> KnownRecord:
         """Return the best record of a cache; the same object whenever asked, so that nothing is unlearned."""
@@ -85,7 +87,7 @@ class Assembly:
         )
 
     async def warm(self) -> None:
-        """Open a few connections before the first request needs one; a store that is away is no obstacle."""
+        """Open connections before requests need them; a store that is away is no obstacle."""
         if self._store is None:
             return
         try:
@@ -101,9 +103,9 @@ class Assembly:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for task in self._retiring:
+        for task in self._background:
             task.cancel()
-        await asyncio.gather(*self._retiring, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
         if self._target is not None:
             await self._target.upstream.aclose()
         if self._store is not None:
@@ -145,6 +147,8 @@ class Assembly:
         event = "store_left_alone" if is_open else "store_used_again"
         if (skipped := self._throttle.skipped(event)) is not None:
             _log.warning(event, store="redis", skipped=skipped)
+        if not is_open:
+            self._in_background(self.warm())  # all but the probe's connection may have died
 
     def _retire(self, *closers: Callable[[], Awaitable[None]]) -> None:
         async def close_later() -> None:
@@ -154,9 +158,12 @@ class Assembly:
                 for close in closers:
                     await close()
 
-        task = asyncio.create_task(close_later())
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
+        self._in_background(close_later())
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
 
 def _tls_context(ca: str) -> ssl.SSLContext:

@@ -25,6 +25,11 @@ _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=Fal
 class RedisCacheStore(RedisRecordStore, RedisLockStore):
     """CacheStore on a single Redis or Valkey server."""
 
+    def __init__(self, link: RedisLink) -> None:
+        super().__init__(link)
+        self._script_is_known = False
+        """True once the server was given the script; it may have forgotten it since."""
+
     async def find(self, name: EntryName) -> Found:
         """Read an entry together with the marks of its hash tag, in one round trip."""
         async with self._link.use("look up") as client:
