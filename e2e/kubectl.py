@@ -87,61 +87,6 @@ def tool(name: str) -> str:
     return str(binaries.client(name))
 
 
-def run(self, *arguments: str, stdin: str | None = None, timeout_seconds: float = 120.0) -> str:
-        """Run kubectl and return what it printed; raises ClusterError with what it complained of."""
-        command = [tool("kubectl"), "--namespace", self.namespace, *arguments]
-        return run(command, self._environment(), stdin, timeout_seconds)
-
-    def get(self, *arguments: str) -> dict[str, Any]:
-        """Read objects as JSON."""
-        parsed: dict[str, Any] = json.loads(self.run("get", *arguments, "-o", "json"))
-        return parsed
-
-    def find(self, *arguments: str) -> dict[str, Any] | None:
-        """Read one object, or None where it does not exist."""
-        printed = self.run("get", *arguments, "-o", "json", "--ignore-not-found")
-        return json.loads(printed) if printed.strip() else None
-
-    def apply(self, manifest: str) -> str:
-        """Apply manifests given as text."""
-        return self.run("apply", "-f", "-", stdin=manifest)
-
-    def helm(self, *arguments: str, timeout_seconds: float = 300.0) -> str:
-        """Run helm against the same cluster."""
-        return run([tool("helm"), *arguments], self._environment(), None, timeout_seconds)
-
-    @contextlib.contextmanager
-    def forward(self, target: str, port: int) -> Iterator[int]:
-        """Forward a free local port to a pod or Service while the block runs; yields the local port."""
-        command = [tool("kubectl"), "--namespace", self.namespace, "port-forward", target, f":{port}"]
-        process = subprocess.Popen(
-            command,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            yield _forwarded_port(process, target)
-        finally:
-            process.terminate()
-            process.wait(timeout=10)
-            if process.stdout:
-                process.stdout.close()
-
-    def _environment(self) -> dict[str, str]:
-        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HELM_NAMESPACE": self.namespace}
-
-
-def tool(name: str) -> str:
-    """Find the pinned binary, or on machines without Go the one on PATH."""
-    found = shutil.which(name)
-    if shutil.which("go") is None and found is not None:
-        return found
-    return str(binaries.path(name))
-
-
 def run(command: list[str], environment: dict[str, str], stdin: str | None, timeout_seconds: float) -> str:
     """Run a command to its end and return its standard output."""
     try:
