@@ -92,6 +92,28 @@ async def test_a_write_into_an_emptied_store_is_dropped(subject: Subject) -> Non
     assert await subject.store.find(subject.name()) == Found(None, None)
 
 
+async def test_a_removed_entry_is_gone(subject: Subject) -> None:
+    """It is told whether there was one; others stay."""
+    marks = await published(subject)
+    other = subject.name("ac" * 32)
+    for name in (subject.name(), other):
+        assert await subject.store.write(name, b"x", 60, marks)
+    assert await subject.store.remove(subject.name())
+    assert (await subject.store.find(subject.name())).value is None
+    assert (await subject.store.find(other)).value == b"x"
+    assert not await subject.store.remove(subject.name())
+
+
+async def test_a_write_from_before_a_removal_is_dropped(subject: Subject) -> None:
+    """An answer that was on its way when its entry was removed cannot bring it back."""
+    marks = await published(subject)
+    await subject.store.remove(subject.name())
+    assert not await subject.store.write(subject.name(), b"late", 60, marks)
+    after = (await subject.store.find(subject.name())).marks
+    assert after == Marks(marks.revision, marks.changes + 1)
+    assert await subject.store.write(subject.name(), b"fresh", 60, after)
+
+
 async def test_an_entry_ends_with_its_ttl(subject: Subject) -> None:
     """It is gone when its time is over, however often it was read."""
     marks = await published(subject)
@@ -112,3 +134,44 @@ async def test_calls_do_not_mix_up_their_answers(subject: Subject) -> None:
     )
     found = await asyncio.gather(*(subject.store.find(subject.name(digest)) for digest in digests))
     assert [entry.value for entry in found] == [digest.encode() for digest in digests]
+
+
+COUNTERS = ("t:acme", "d:manual")
+
+
+async def generations(subject: Subject, digest: str = "ab" * 32) -> tuple[int, ...]:
+    """Return what a look-up of an entry reads of the counters."""
+    return (await subject.store.find(subject.name(digest), COUNTERS)).generations
+
+
+async def test_a_counter_that_was_never_raised_is_zero(subject: Subject) -> None:
+    """In an empty store too; without counters none are read."""
+    assert await generations(subject) == (0, 0)
+    assert (await subject.store.find(subject.name())).generations == ()
+
+
+async def test_a_raised_counter_is_seen_under_every_tag(subject: Subject) -> None:
+    """By one each time, wherever an entry lies, and no other counter is touched."""
+    await published(subject)
+    for _ in range(2):
+        await subject.store.raise_generations(subject.cache_id, ["d:manual", "d:other"])
+    for tag in range(64):
+        assert await generations(subject, f"{tag:02x}" * 32) == (0, 2)
+
+
+async def test_a_write_from_before_a_raise_is_dropped(subject: Subject) -> None:
+    """An answer computed before a retraction cannot come back after it; entries stay as they are."""
+    marks = await published(subject)
+    assert await subject.store.write(subject.name(), b"old", 60, marks)
+    await subject.store.raise_generations(subject.cache_id, COUNTERS)
+    assert not await subject.store.write(subject.name(), b"late", 60, marks)
+    found = await subject.store.find(subject.name())
+    assert found == Found(Marks(marks.revision, marks.changes + 1), b"old")
+
+
+async def test_counters_outlive_a_switch(subject: Subject) -> None:
+    """A new record lowers none, and a store that was raised before its first record keeps them."""
+    await subject.store.raise_generations(subject.cache_id, COUNTERS)
+    await published(subject, 1)
+    await published(subject, 2)
+    assert await generations(subject) == (1, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -35,10 +35,10 @@ class UnreliableStore(MemoryCacheStore):
     frozen = False
     calls = 0
 
-    async def find(self, name: EntryName) -> Found:
+    async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
         """Do as told, then look."""
         await self._obey()
-        return await MemoryCacheStore.find(self, name)
+        return await MemoryCacheStore.find(self, name, counters)
 
     async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
         """Do as told, then write."""

@@ -5,7 +5,7 @@ It keeps the same promises as Redis (the contract suite runs on both) and loses 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cachewright.keys.digest import EntryName
@@ -33,6 +33,8 @@ class MemoryCacheStore:
     _copies: dict[str, _Copy] = field(default_factory=dict)
     _locks: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Token and end of life by key."""
+    _generations: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By cache, then by counter."""
 
     async def read_record(self, cache_id: str) -> Record | None:
         """Read the copy; None where there is none."""
@@ -49,13 +51,14 @@ class MemoryCacheStore:
             copy.changes += 1
         return self._copies[record.cache_id].record.revision
 
-    async def find(self, name: EntryName) -> Found:
-        """Read an entry together with the marks of its cache."""
+    async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
+        """Read an entry together with the marks and generation counters of its cache."""
         value, expires_at = self._entries.get(name.key, (None, 0.0))
         if value is not None and self.clock() >= expires_at:
             del self._entries[name.key]
             value = None
-        return Found(self._marks(name.cache_id), value)
+        raised = self._generations.get(name.cache_id, {})
+        return Found(self._marks(name.cache_id), value, tuple(raised.get(counter, 0) for counter in counters))
 
     async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
         """Write an entry unless the marks of its cache changed since `seen`."""
@@ -66,6 +69,21 @@ class MemoryCacheStore:
         while len(self._entries) > self.max_entries:
             del self._entries[next(iter(self._entries))]
         return True
+
+    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> None:
+        """Raise counters by one, and the number of changes."""
+        raised = self._generations.setdefault(cache_id, {})
+        for counter in counters:
+            raised[counter] = raised.get(counter, 0) + 1
+        if (copy := self._copies.get(cache_id)) is not None:
+            copy.changes += 1
+
+    async def remove(self, name: EntryName) -> bool:
+        """Remove an entry and raise the changes of its cache."""
+        if copy := self._copies.get(name.cache_id):
+            copy.changes += 1
+        _, expires_at = self._entries.pop(name.key, (b"", 0.0))
+        return self.clock() < expires_at
 
     async def acquire_lock(self, name: EntryName, token: str, ttl_seconds: float) -> bool:
         """Take the lock unless somebody holds it."""
@@ -97,6 +115,7 @@ class MemoryCacheStore:
         self._entries.clear()
         self._copies.clear()
         self._locks.clear()
+        self._generations.clear()
 
     def _marks(self, cache_id: str) -> Marks | None:
         copy = self._copies.get(cache_id)

@@ -6,6 +6,7 @@ longer than the implementation's own command timeout.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +30,8 @@ class Found:
     marks: Marks | None
     """None where the store holds no copy of the record under that tag."""
     value: bytes | None
+    generations: tuple[int, ...] = ()
+    """Of the counters that were asked for, in their order; 0 where a counter was never raised."""
 
 
 class RecordStore(Protocol):
@@ -50,14 +53,34 @@ class RecordStore(Protocol):
 class EntryStore(Protocol):
     """Entries of all keyspaces."""
 
-    async def find(self, name: EntryName) -> Found:
-        """Read an entry together with the marks of its hash tag, in one round trip."""
+    async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
+        """Read an entry, the marks of its hash tag and generation counters there, in one round trip.
+
+        `counters` are names that `keys.generations` gives.
+        """
 
     async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
         """Write an entry unless the marks of its hash tag changed since `seen`; tells whether it was."""
 
+    async def remove(self, name: EntryName) -> bool:
+        """Remove an entry and raise the changes under its hash tag; tells whether there was one.
+
+        So no write that began before can bring it back.
+        """
+
     async def ping(self) -> None:
         """Return once the store has answered."""
+
+
+class GenerationStore(Protocol):
+    """Generation counters: a copy of each under each of the 64 hash tags of a cache, beside the record's."""
+
+    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> None:
+        """Raise counters by one, and the number of changes, under every tag.
+
+        No look-up that begins afterwards finds what was stored under the counters before, and no answer to a
+        request that began before is stored. After an error it may be done in part; do it again.
+        """
 
 
 class LockStore(Protocol):
@@ -76,5 +99,5 @@ class LockStore(Protocol):
         """Return the token that holds the lock; None while it is free."""
 
 
-class CacheStore(EntryStore, LockStore, RecordStore, Protocol):
+class CacheStore(EntryStore, GenerationStore, LockStore, RecordStore, Protocol):
     """A store that holds all of it, under the same hash tags."""

@@ -6,23 +6,24 @@ Used by the exact layer through CacheStore.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
 from cachewright.keys.digest import EntryName
 from cachewright.stores.protocols import CacheStore, Found, Marks
 from cachewright.stores.redis_client import RedisLink, open_link
+from cachewright.stores.redis_generations import RedisGenerationStore
 from cachewright.stores.redis_locks import RedisLockStore
 from cachewright.stores.redis_record import RedisRecordStore
-from cachewright.stores.redis_scripts import WRITE_ENTRY
+from cachewright.stores.redis_scripts import REMOVE_ENTRY, WRITE_ENTRY
 
 _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=False).hexdigest()
 
 
-class RedisCacheStore(RedisRecordStore, RedisLockStore):
+class RedisCacheStore(RedisRecordStore, RedisGenerationStore, RedisLockStore):
     """CacheStore on a single Redis or Valkey server."""
 
     def __init__(self, link: RedisLink) -> None:
@@ -30,15 +31,15 @@ class RedisCacheStore(RedisRecordStore, RedisLockStore):
         self._script_is_known = False
         """True once the server was given the script; it may have forgotten it since."""
 
-    async def find(self, name: EntryName) -> Found:
-        """Read an entry together with the marks of its hash tag, in one round trip."""
+    async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
+        """Read an entry, the marks of its hash tag and generation counters there, in one round trip."""
         async with self._link.use("look up") as client:
             pipeline = client.pipeline(transaction=False)
-            pipeline.hmget(name.record_key, "revision", "changes")
+            pipeline.hmget(name.record_key, "revision", "changes", *counters)
             pipeline.get(name.key)
-            (revision, changes), value = await pipeline.execute()
+            (revision, changes, *raised), value = await pipeline.execute()
             marks = None if revision is None else Marks(int(revision), int(changes or 0))
-        return Found(marks, value)
+        return Found(marks, value, tuple(int(generation or 0) for generation in raised))
 
     async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
         """Write an entry unless the marks of its hash tag changed since `seen`."""
@@ -47,12 +48,17 @@ class RedisCacheStore(RedisRecordStore, RedisLockStore):
         async with self._link.use("write") as client:
             return await self._run_write(client, [name.record_key, name.key], arguments) == 1
 
+    async def remove(self, name: EntryName) -> bool:
+        """Remove an entry and raise the changes under its hash tag."""
+        async with self._link.use("remove") as client:
+            return int(await client.eval(REMOVE_ENTRY, 2, name.record_key, name.key)) == 1
+
     async def ping(self) -> None:
         """Return once the store has answered."""
         async with self._link.use("ping") as client:
             await client.ping()
 
-    async def _run_write(self, client: Redis, keys: list[str], arguments: list[str | int | bytes]) -> int:
+    async def _run_write(self, client: Client, keys: list[str], arguments: list[str | int | bytes]) -> int:
         if self._script_is_known:
             with suppress(NoScriptError):  # a server that started anew has lost its scripts
                 return int(await client.evalsha(_WRITE_ENTRY_SHA, len(keys), *keys, *arguments))

@@ -21,8 +21,23 @@ return 1
 """
 """KEYS: record copy, entry. ARGV: revision and changes as seen, TTL in ms, value. 1 if written, else 0."""
 
+REMOVE_ENTRY: Final = """
+redis.call('HINCRBY', KEYS[1], 'changes', 1)
+return redis.call('DEL', KEYS[2])
+"""
+"""KEYS: record copy, entry. 1 if there was an entry, else 0.
+
+The changes rise also where no record's copy is: one that comes later starts above what was seen before.
+"""
+
 RELEASE_LOCK: Final = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
 """
 """KEYS: lock. ARGV: the holder's token. 1 if it was held with that token and is free now, else 0."""
+
+RAISE_GENERATIONS: Final = """
+for index = 1, #ARGV do redis.call('HINCRBY', KEYS[1], ARGV[index], 1) end
+return redis.call('HINCRBY', KEYS[1], 'changes', 1)
+"""
+"""KEYS: record copy. ARGV: counters. Raises each by one, and the changes; returns the changes."""
