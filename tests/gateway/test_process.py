@@ -88,6 +88,8 @@ async def test_metrics_are_of_bounded_names(gateway: Gateway) -> None:
     assert await gateway.metric("cachewright_requests_total", layer="none", outcome="bypass", **labels) == 1
     assert await gateway.metric("cachewright_requests_total", layer="none", outcome="refused") == 1
     assert await gateway.metric("cachewright_lookup_seconds_count", layer="exact") == 2
+    for outcome in ("hit", "miss", "bypass"):
+        assert await gateway.metric("cachewright_request_seconds_count", outcome=outcome) == 1
     assert await gateway.metric("cachewright_upstream_seconds_count") == 2
     assert await gateway.metric("cachewright_stored_total") == 1
     text = (await gateway.management("/metrics")).body.decode()

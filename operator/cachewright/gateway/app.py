@@ -6,15 +6,18 @@ uvicorn calls it for every request. No branch here knows about caching.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import structlog
 
 from cachewright.errors import ClientGone, UpstreamError
+from cachewright.gateway.cache_status import outcome_of
 from cachewright.gateway.exchange import Call
 from cachewright.gateway.flow import Flow
 from cachewright.gateway.health import Health
+from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.reply import Reply, error_reply
 from cachewright.gateway.request_body import Receive, RequestBody
 from cachewright.gateway.throttle import Throttle
@@ -28,8 +31,9 @@ _log = structlog.get_logger(__name__)
 class GatewayApp:
     """The ASGI application of the traffic port."""
 
-    def __init__(self, flow: Flow, health: Health, throttle: Throttle) -> None:
+    def __init__(self, flow: Flow, health: Health, throttle: Throttle, metrics: GatewayMetrics) -> None:
         self._flow = flow
+        self._metrics = metrics
         self._health = health
         self._throttle = throttle
 
@@ -53,6 +57,7 @@ class GatewayApp:
             body.stop_watching()
 
     async def _answer(self, call: Call, body: RequestBody, send: Send) -> None:
+        started = time.perf_counter()
         try:
             reply = await self._flow.answer(call, body)
         except ClientGone:
@@ -60,6 +65,8 @@ class GatewayApp:
         except Exception:  # noqa: BLE001 - the process edge
             _log.exception("request_failed", method=call.method)
             reply = error_reply(502, "gateway_error", "the gateway failed to pass the request on")
+        if (outcome := outcome_of(reply.headers)) is not None:
+            self._metrics.request_seconds.labels(outcome).observe(time.perf_counter() - started)
         try:
             await send_reply(reply, send)
         except UpstreamError as e:

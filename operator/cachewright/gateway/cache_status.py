@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from cachewright.gateway.headers import Headers
 from cachewright.layers.exact import Hit
@@ -27,3 +27,16 @@ def forward_headers(reason: BypassReason | None, refreshed: bool = False) -> Hea
     if reason is None:
         return [(_NAME, f"{_CACHE}; fwd=miss".encode())]
     return [(_NAME, f"{_CACHE}; fwd=bypass; detail={reason}".encode())]
+
+
+def outcome_of(headers: Headers) -> Literal["hit", "miss", "bypass"] | None:
+    """Tell from a reply's headers what the cache did; None for what it had no part in, such as an error.
+
+    A cache behind us may have its own line, so only ours counts.
+    """
+    for name, value in reversed(headers):
+        if name == _NAME and value.startswith(f"{_CACHE};".encode()):
+            if value.startswith(f"{_CACHE}; hit".encode()):
+                return "hit"
+            return "bypass" if b"fwd=bypass" in value else "miss"
+    return None

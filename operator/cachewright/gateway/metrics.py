@@ -12,6 +12,24 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 Outcome = Literal["hit", "miss", "bypass", "refused", "upstream_error"]
 
 _LOOKUP_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
+_REQUEST_BUCKETS = (
+    0.0005,
+    0.001,
+    0.002,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+)
 _UPSTREAM_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
@@ -44,6 +62,13 @@ class GatewayMetrics:
             "Time a look-up kept a request waiting.",
             ("layer",),
             buckets=_LOOKUP_BUCKETS,
+            registry=self.registry,
+        )
+        self.request_seconds = Histogram(
+            "cachewright_request_seconds",
+            "Time from the head of a request to the head of its answer.",
+            ("outcome",),
+            buckets=_REQUEST_BUCKETS,
             registry=self.registry,
         )
         self.upstream_seconds = Histogram(

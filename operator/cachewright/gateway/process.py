@@ -79,7 +79,7 @@ class GatewayProcess:
         self._refresh()
         await self._assembly.warm()
         apps: list[tuple[GatewayApp | ManagementApp, int]] = [
-            (GatewayApp(self._flow, self.health, self._throttle), self._settings.port),
+            (GatewayApp(self._flow, self.health, self._throttle, self.metrics), self._settings.port),
             (ManagementApp(self.health, self.metrics.registry), self._settings.management_port),
         ]
         self._servers = [_Server(_server_config(app, self._settings.host, port)) for app, port in apps]
