@@ -7,69 +7,146 @@ one ran out is closed, since its next answer would belong to the command before.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from redis import exceptions
-from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio import (
+    Connection,
+    ConnectionPool,
+    Redis,
+    RedisCluster,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
 from cachewright.errors import InvalidInput, StoreError, StoreRefused, StoreUnavailable
+from cachewright.stores.redis_url import RedisUrl, Topology, parse_redis_url
 
 CONNECT_TIMEOUT_SECONDS: Final = 2.0
 COMMAND_TIMEOUT_SECONDS: Final = 2.0
 """Longest wait for one call, connecting included: no caller is left hanging by a frozen server."""
 
+SENTINEL_TIMEOUT_SECONDS: Final = 0.5
+"""Longest wait for one Sentinel, so that a call has time left for the others."""
+
 MAX_CONNECTIONS: Final = 32
-"""More do not make a single-threaded server faster; callers wait for a free one."""
+"""To each server; more do not make a single-threaded one faster. Callers wait for a free one."""
+
+_UNAVAILABLE: Final = (
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
+    exceptions.ClusterDownError,
+    exceptions.TryAgainError,
+    exceptions.RedisClusterException,  # no node answers, or none holds the slot
+    OSError,
+)
+
+Client: TypeAlias = "Redis | RedisCluster"
 
 
 class RedisLink:
     """A client, and the right to use one of its connections at a time."""
 
-    def __init__(self, client: Redis, max_connections: int) -> None:
-        self._client = client
+    def __init__(self, url: RedisUrl, max_connections: int = MAX_CONNECTIONS) -> None:
+        self.url = url
+        self._sentinel = _open_sentinel(url) if url.topology is Topology.SENTINEL else None
+        self._client = _open_client(url, self._sentinel, max_connections)
         self._free = asyncio.Semaphore(max_connections)
 
     @asynccontextmanager
-    async def use(self, action: str) -> AsyncIterator[Redis]:
+    async def use(self, action: str) -> AsyncIterator[Client]:
         """Give the client for one call; redis-py's errors leave as StoreErrors that name `action`."""
         try:
             async with asyncio.timeout(COMMAND_TIMEOUT_SECONDS), self._free:
                 yield self._client
-        except (exceptions.RedisError, OSError, ValueError) as e:
+        except (exceptions.RedisError, exceptions.RedisClusterException, OSError, ValueError) as e:
             raise _converted(action, e) from e
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._client.aclose(close_connection_pool=True)
+        if isinstance(self._client, Redis):
+            await self._client.aclose(close_connection_pool=True)
+        else:
+            await self._client.aclose()
+        if self._sentinel is not None:
+            await self._sentinel.aclose()
 
 
 def open_link(url: str, max_connections: int = MAX_CONNECTIONS) -> RedisLink:
     """Make a link that connects when it is first used; raises InvalidInput for a URL that is not one."""
-    try:
-        pool: ConnectionPool = ConnectionPool.from_url(
-            url.strip(),
+    parsed = parse_redis_url(url)
+    if parsed.ca_file is not None:
+        try:
+            ssl.create_default_context(cafile=parsed.ca_file)
+        except (OSError, ValueError) as e:
+            raise InvalidInput("the file that ssl_ca_certs of the store's URL names holds no PEM") from e
+    return RedisLink(parsed, max_connections)
+
+
+def connection_options(url: RedisUrl) -> dict[str, Any]:
+    """Return what every connection to a server behind the URL is made with."""
+    return {
+        "username": url.username,
+        "password": url.password,
+        "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "socket_timeout": None,  # bounded by RedisLink.use, without a timer for each read
+        "protocol": 2,  # AUTH alone, so that the ACL users need no further connection commands
+        "driver_info": None,
+        "retry": Retry(NoBackoff(), 0),
+    }
+
+
+def tls_options(url: RedisUrl) -> dict[str, Any]:
+    """Return what a TLS connection takes beyond that: names are checked, against our authorities if given."""
+    return {"ssl_ca_certs": url.ca_file, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
+
+
+def _open_sentinel(url: RedisUrl) -> Sentinel:
+    options = {
+        **connection_options(url),
+        "username": url.sentinel_username,
+        "password": url.sentinel_password,
+        "socket_connect_timeout": SENTINEL_TIMEOUT_SECONDS,
+        "socket_timeout": SENTINEL_TIMEOUT_SECONDS,
+        "ssl": url.tls,
+        **(tls_options(url) if url.tls else {}),
+    }
+    return Sentinel(list(url.hosts), sentinel_kwargs=options)  # type: ignore[no-untyped-call]
+
+
+def _open_client(url: RedisUrl, sentinel: Sentinel | None, max_connections: int) -> Client:
+    options = connection_options(url)
+    tls = tls_options(url) if url.tls else {}
+    if url.topology is Topology.CLUSTER:
+        return RedisCluster(
+            startup_nodes=[ClusterNode(host, port) for host, port in url.hosts],
             max_connections=max_connections,
-            socket_connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            socket_timeout=None,  # bounded by RedisLink.use, without a timer for each read
-            protocol=2,  # AUTH alone, so that the ACL users need no further connection commands
-            driver_info=None,
-            retry=Retry(NoBackoff(), 0),
+            ssl=url.tls,
+            **options,
+            **tls,
         )
-    except ValueError as e:
-        raise InvalidInput("the store's URL must look like redis://user:password@host:6379/0") from e
-    return RedisLink(Redis.from_pool(pool), max_connections)
+    if sentinel is not None:
+        options |= {"db": url.db, "ssl": url.tls, "max_connections": max_connections, **tls}
+        pool: ConnectionPool = SentinelConnectionPool(url.service, sentinel, **options)  # type: ignore[no-untyped-call]
+    elif url.topology is Topology.UNIX:
+        options |= {"path": url.path, "db": url.db}
+        pool = ConnectionPool(UnixDomainSocketConnection, max_connections, **options)
+    else:
+        ((host, port),) = url.hosts
+        options |= {"host": host, "port": port, "db": url.db, **tls}
+        pool = ConnectionPool(SSLConnection if url.tls else Connection, max_connections, **options)
+    return Redis.from_pool(pool)
 
 
 def _converted(action: str, error: Exception) -> StoreError:
     text = f"{action}: {str(error) or type(error).__name__}"
-    match error:
-        case exceptions.AuthenticationError():  # a ConnectionError to redis-py, but trying again is useless
-            return StoreRefused(text)
-        case exceptions.TimeoutError() | exceptions.ConnectionError() | OSError():
-            return StoreUnavailable(text)
-        case _:
-            return StoreRefused(text)
+    if isinstance(error, exceptions.AuthenticationError):
+        return StoreRefused(text)  # a ConnectionError to redis-py, but trying again is useless
+    return StoreUnavailable(text) if isinstance(error, _UNAVAILABLE) else StoreRefused(text)

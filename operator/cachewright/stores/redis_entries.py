@@ -14,7 +14,7 @@ from redis.exceptions import NoScriptError
 
 from cachewright.keys.digest import EntryName
 from cachewright.stores.protocols import CacheStore, Found, Marks
-from cachewright.stores.redis_client import RedisLink, open_link
+from cachewright.stores.redis_client import Client, RedisLink, open_link
 from cachewright.stores.redis_generations import RedisGenerationStore
 from cachewright.stores.redis_locks import RedisLockStore
 from cachewright.stores.redis_record import RedisRecordStore
