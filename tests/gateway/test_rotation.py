@@ -90,6 +90,12 @@ async def test_an_emptied_store_heals_without_the_operator(gateway: Gateway, eng
     assert engine.calls[CHAT] == 2
 
 
+async def test_an_empty_store_has_the_record_before_the_first_request(gateway: Gateway) -> None:
+    """A gateway brings it when it starts, so that the first answer can be stored within any budget."""
+    async with root_client(gateway.redis) as client:
+        assert len(await client.keys("*:record")) == 64
+
+
 async def test_an_old_policy_never_writes_into_a_new_keyspace(gateway: Gateway) -> None:
     """After the record is bound to another policy, a gateway that has not got it only passes on."""
     await gateway.call()

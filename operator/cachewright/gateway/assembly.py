@@ -87,12 +87,19 @@ class Assembly:
         )
 
     async def warm(self) -> None:
-        """Open connections before requests need them; a store that is away is no obstacle."""
+        """Open connections and bring the record before requests need them.
+
+        A store that is away is no obstacle; one that came back empty is whole again before it is asked.
+        """
         if self._store is None:
             return
+        store = self._store.store
         try:
             async with asyncio.timeout(WARM_SECONDS):
-                await asyncio.gather(*(self._store.store.ping() for _ in range(WARM_CONNECTIONS)))
+                await asyncio.gather(*(store.ping() for _ in range(WARM_CONNECTIONS)))
+                for known in self._known.values():
+                    if known.best is not None:
+                        await store.publish_record(known.best)
         except (TimeoutError, StoreError):
             self._store.breaker.trip()
 
