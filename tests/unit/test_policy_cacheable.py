@@ -53,7 +53,7 @@ def test_a_plain_deterministic_request_is_cached() -> None:
     [
         (replace(ENVELOPE, route=None), BypassReason.NO_ROUTE),
         (
-            replace(ENVELOPE, route=ROUTE.model_copy(update={"path": "/v1/completions"})),
+            replace(ENVELOPE, route=ROUTE.model_copy(update={"path": "/v1/embeddings"})),
             BypassReason.UNSUPPORTED,
         ),
         (replace(ENVELOPE, route=ROUTE.model_copy(update={"layers": ()})), BypassReason.DISABLED),

@@ -12,7 +12,9 @@ from typing import Final
 
 from cachewright.policy.body import Body, BodyCheck
 from cachewright.policy.chat import CHAT_CHECKS, why_not_chat
+from cachewright.policy.completions import COMPLETIONS_CHECKS, why_not_completion
 from cachewright.policy.reasons import RefusalReason
+from cachewright.policy.responses import RESPONSES_CHECKS, why_not_response
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +29,7 @@ class Endpoint:
 
 ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "/v1/chat/completions": Endpoint(CHAT_CHECKS, why_not_chat),
+    "/v1/completions": Endpoint(COMPLETIONS_CHECKS, why_not_completion),
+    "/v1/responses": Endpoint(RESPONSES_CHECKS, why_not_response),
 }
 """By path; a route that names any other path is passed on uncached."""
