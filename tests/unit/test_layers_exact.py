@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from cachewright.errors import StoreRefused, StoreUnavailable
-from cachewright.keys.digest import EntryName
+from cachewright.keys.context import Context, Document
+from cachewright.keys.digest import EntryName, ExactQuestion
+from cachewright.keys.generations import Dependence
 from cachewright.keys.record import Record
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.exact import ExactLayer, ExactSettings, Hit, Miss
@@ -321,3 +323,66 @@ async def test_many_at_an_emptied_store_refill_it_once(world: World) -> None:
     found = await asyncio.gather(*(world.ask() for _ in range(100)))
     assert all(isinstance(one, Miss) for one in found)
     assert published == [1]
+
+
+CONTEXT = Context(documents=(Document("manual"),))
+DEPENDENCE = Dependence.of(bytes(32), "tag", ExactQuestion("/", "", (), {}, CONTEXT))
+DOCUMENT = DEPENDENCE.counters[1]
+
+
+async def ask_with_counters(layer: ExactLayer) -> Hit | Miss | BypassReason:
+    """Look up the one question that depends on a document."""
+    return await layer.look_up("tag", DEPENDENCE.digest_at((0, 0)), DEPENDENCE)
+
+
+async def test_a_raised_counter_puts_older_answers_out_of_reach(world: World) -> None:
+    """On every replica, from the next look-up on; what is stored afterwards is served again."""
+    other_replica = world.with_settings()
+    for layer in (world.layer, other_replica):
+        await world.store.raise_generations(CACHE, [DOCUMENT])
+        for reader in (world.layer, other_replica):
+            assert isinstance(await ask_with_counters(reader), Miss)
+        miss = await ask_with_counters(layer)
+        assert isinstance(miss, Miss)
+        assert await layer.write(miss, "application/json", b"body") is None
+        for reader in (world.layer, other_replica):
+            assert isinstance(await ask_with_counters(reader), Hit)
+
+
+async def test_a_raise_is_learnt_by_a_second_read_and_remembered(world: World) -> None:
+    """One look-up costs one more round trip; those after it cost none."""
+    await ask_with_counters(world.layer)
+    await world.store.raise_generations(CACHE, [DOCUMENT])
+    reads = []
+    for _ in range(2):
+        before = world.store.calls
+        await ask_with_counters(world.layer)
+        reads.append(world.store.calls - before)
+    assert reads == [2, 1]
+
+
+async def test_an_answer_from_before_a_raise_is_not_stored(world: World) -> None:
+    """The upstream may still be answering with the retracted document."""
+    miss = await ask_with_counters(world.layer)
+    assert isinstance(miss, Miss)
+    await world.store.raise_generations(CACHE, [DOCUMENT])
+    assert await world.layer.write(miss, "application/json", b"late") is RefusalReason.CHANGED
+    assert isinstance(await ask_with_counters(world.layer), Miss)
+
+
+async def test_all_generations_lie_under_one_hash_tag(world: World) -> None:
+    """Else a look-up could not read counters, marks and entry in one slot."""
+    tags = set()
+    for _ in range(5):
+        miss = await ask_with_counters(world.layer)
+        assert isinstance(miss, Miss)
+        tags.add(miss.name.record_key)
+        await world.store.raise_generations(CACHE, [DOCUMENT])
+    assert len(tags) == 1
+
+
+async def test_switch_and_raise_at_once_are_both_learnt(world: World) -> None:
+    """A newer record and raised counters cost one look-up its rounds, not its answer."""
+    await world.store.publish_record(SECOND)
+    await world.store.raise_generations(CACHE, [DOCUMENT])
+    assert isinstance(await ask_with_counters(world.layer), Miss)

@@ -21,6 +21,7 @@ from cachewright.gateway.serving import Serving
 from cachewright.gateway.upstream import Outgoing
 from cachewright.keys.context import Context
 from cachewright.keys.digest import ExactQuestion
+from cachewright.keys.generations import Dependence
 from cachewright.policy.cacheable import Envelope
 from cachewright.policy.document import RoutePolicy
 
@@ -78,6 +79,13 @@ class Exchange:
             ),
             body=body,
             context=Context(role=self.asker.role or ""),
+        )
+
+    def dependence(self, tag: str, body: dict[str, Any]) -> Dependence:
+        """Return the question of the tenant with this tag, and the generations that its answer hangs on."""
+        user = body.get("user")
+        return Dependence.of(
+            self.serving.digest_key, tag, self.question(body), user if isinstance(user, str) else ""
         )
 
     def outgoing(self, whole_body: bytes | None, plain_answer: bool = False) -> Outgoing:

@@ -137,8 +137,9 @@ class Flow:
         started = time.perf_counter()
         try:
             tag = tenant_tag(serving.digest_key, tenant)
-            digest = exact_digest(serving.digest_key, tag, exchange.question(request))
-            return await serving.exact.look_up(tag, digest)
+            dependence = exchange.dependence(tag, request)
+            digest = exact_digest(serving.digest_key, tag, dependence.question)
+            return await serving.exact.look_up(tag, digest, dependence)
         except AmbiguousJson:
             return BypassReason.AMBIGUOUS_JSON
         except Exception:  # noqa: BLE001 - the cache's edge: a fault of ours must not become the client's

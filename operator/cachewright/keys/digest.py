@@ -95,12 +95,18 @@ class EntryName:
     keyspace: Keyspace
     tenant_tag: str
     digest: str
+    chosen_tag: str = ""
+    """Hash tag where another digest chose it; see `keys.generations`."""
+
+    @property
+    def tag(self) -> str:
+        """The entry's hash tag."""
+        return self.chosen_tag or hash_tag(self.digest)
 
     @property
     def key(self) -> str:
         """The entry's key in a store."""
-        tag = hash_tag(self.digest)
-        return f"{{{KEY_SCHEME}:{self.cache_id}:{tag}}}:{self.keyspace}:{self.tenant_tag}:{self.digest}"
+        return f"{{{KEY_SCHEME}:{self.cache_id}:{self.tag}}}:{self.keyspace}:{self.tenant_tag}:{self.digest}"
 
     @property
     def lock_key(self) -> str:
@@ -110,7 +116,7 @@ class EntryName:
     @property
     def record_key(self) -> str:
         """Key of the record's copy that shares the entry's hash tag."""
-        return record_key(self.cache_id, hash_tag(self.digest))
+        return record_key(self.cache_id, self.tag)
 
 
 def record_key(cache_id: str, tag: str) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cachewright.errors import StoreError, StoreUnavailable
 from cachewright.keys.digest import EntryName
+from cachewright.keys.generations import Dependence
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import Record
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry, encode_entry
+from cachewright.layers.known_generations import KnownGenerations
 from cachewright.layers.known_record import KnownRecord
 from cachewright.policy.reasons import BypassReason, RefusalReason
 from cachewright.stores.protocols import CacheStore, Marks
@@ -25,8 +27,9 @@ from cachewright.stores.protocols import CacheStore, Marks
 LAYER: Final = "Exact"
 """The layer's name in the record."""
 
-MOST_ROUNDS: Final = 3
-"""Look, learn of a newer record or refill an emptied store, look again; more means the store plays tricks."""
+MOST_ROUNDS: Final = 4
+"""Look, learn of a newer record, of raised generations, or refill an emptied store, look again; more means
+that the store plays tricks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +82,23 @@ class ExactLayer:
         self._settings = settings
         self._key = key
         self._wall_clock = wall_clock
+        self._generations = KnownGenerations()
         self._refilling: asyncio.Task[int] | None = None
         self._late: set[asyncio.Task[Hit | Miss | BypassReason]] = set()
 
-    async def look_up(self, tenant_tag: str, digest: str) -> Hit | Miss | BypassReason:
-        """Look for an answer, within the budget whatever the store does."""
+    async def look_up(
+        self, tenant_tag: str, digest: str, dependence: Dependence | None = None
+    ) -> Hit | Miss | BypassReason:
+        """Look for an answer, within the budget whatever the store does.
+
+        `digest` is the question's with all generations 0; the place that is found or missed has another one
+        where a counter of its `dependence` was raised.
+        """
         if self._breaker.is_open:
             return BypassReason.STORE
         # The search is not cancelled when the budget ends: a connection being opened is worth having, and
         # the store bounds each call by itself.
-        search = asyncio.ensure_future(self._search(tenant_tag, digest))
+        search = asyncio.ensure_future(self._search(tenant_tag, digest, dependence))
         self._late.add(search)
         search.add_done_callback(self._finished)
         try:
@@ -122,7 +132,10 @@ class ExactLayer:
             if record is not None:
                 self._known.offer(record)
 
-    async def _search(self, tenant_tag: str, digest: str) -> Hit | Miss | BypassReason:
+    async def _search(
+        self, tenant_tag: str, digest: str, dependence: Dependence | None
+    ) -> Hit | Miss | BypassReason:
+        counters = dependence.counters if dependence else ()
         for _ in range(MOST_ROUNDS):
             record = self._known.best
             if record is None:
@@ -130,8 +143,12 @@ class ExactLayer:
             keyspace = self._usable_keyspace(record)
             if keyspace is None:
                 return BypassReason.POLICY_OUTDATED
+            generations = self._generations.of(counters)
             name = EntryName(self._settings.cache_id, keyspace, tenant_tag, digest)
-            found = await self._store.find(name)
+            if dependence is not None and any(generations):
+                name = replace(name, digest=dependence.digest_at(generations), chosen_tag=name.tag)
+            found = await self._store.find(name, counters)
+            self._generations.learn(counters, found.generations)
             if found.marks is None or found.marks.revision < record.revision:
                 await self._refill(record)
             elif found.marks.revision > record.revision:
@@ -139,7 +156,7 @@ class ExactLayer:
                 if newer is None or newer.revision <= record.revision:
                     return BypassReason.NO_RECORD
                 self._known.offer(newer)
-            else:
+            elif found.generations == generations:
                 return self._judge(found.value, Miss(name, found.marks))
         return BypassReason.STORE
 

@@ -1,0 +1,85 @@
+"""Generations: from what an answer depends on to counters in a store, and from their values to its digest.
+
+A counter stands for a tenant, a document, a role or a user. Raising it gives every answer that depends on it
+another digest, so that all older ones are out of reach at once. The digest at which no counter was raised
+chooses the hash tag under which the counters are read, and the entry lies under the same tag.
+
+Called by the gateway for every look-up and by what retracts.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, Self
+
+from cachewright.keys.context import Document
+from cachewright.keys.digest import ExactQuestion, exact_digest
+from cachewright.keys.fields import encode_fields
+
+_COUNTER_BYTES: Final = 12
+"""Of the keyed digest in a counter's name: two names that meet would only retract more than was asked."""
+
+
+class Subject(StrEnum):
+    """What a counter may stand for beside a tenant; the value is part of its name."""
+
+    DOCUMENT = "d"
+    ROLE = "r"
+    USER = "u"
+
+
+def tenant_counter(tenant_tag: str) -> str:
+    """Name the counter of a tenant."""
+    return f"t:{tenant_tag}"
+
+
+def subject_counter(key: bytes, subject: Subject, name: str) -> str:
+    """Name the counter of a document, role or user of all tenants, without telling what `name` is."""
+    fields = encode_fields("cachewright/counter", [("subject", subject.encode()), ("name", name.encode())])
+    digest = hashlib.blake2b(fields, digest_size=_COUNTER_BYTES, key=key).digest()
+    return f"{subject}:{base64.urlsafe_b64encode(digest).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """One tenant's question, and the counters that the digest of its answer depends on."""
+
+    key: bytes = field(repr=False)
+    """The cache's digest key."""
+    tenant_tag: str
+    question: ExactQuestion
+    """With all generations 0."""
+    has_user: bool
+    counters: tuple[str, ...]
+    """Tenant, role where there is one, user where there is one, then documents in their order."""
+
+    @classmethod
+    def of(cls, key: bytes, tenant_tag: str, question: ExactQuestion, user: str = "") -> Self:
+        """Name the counters of a question; `user` is the end user it is asked for, as far as it says."""
+        context = question.context
+        counters = [tenant_counter(tenant_tag)]
+        if context.role:
+            counters.append(subject_counter(key, Subject.ROLE, context.role))
+        if user:
+            counters.append(subject_counter(key, Subject.USER, user))
+        counters += (subject_counter(key, Subject.DOCUMENT, document.id) for document in context.documents)
+        return cls(key, tenant_tag, question, bool(user), tuple(counters))
+
+    def digest_at(self, generations: tuple[int, ...]) -> str:
+        """Digest the question with the counters at these values."""
+        return exact_digest(self.key, self.tenant_tag, self._at(iter(generations)))
+
+    def _at(self, generations: Iterator[int]) -> ExactQuestion:
+        context = self.question.context
+        raised = replace(
+            context,
+            tenant_generation=next(generations),
+            role_generation=next(generations) if context.role else 0,
+            user_generation=next(generations) if self.has_user else 0,
+            documents=tuple(Document(document.id, next(generations)) for document in context.documents),
+        )
+        return replace(self.question, context=raised)
