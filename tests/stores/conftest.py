@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
@@ -14,6 +16,9 @@ from cachewright.stores.memory import MemoryCacheStore
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.redis_entries import open_cache_store
 from tests.support.redis_servers import FLAVORS, RedisServer, run_redis
+from tests.support.redis_topologies import Topology, run_cluster, run_sentinels, run_tls, run_unix
+
+TOPOLOGIES = {"unix": run_unix, "tls": run_tls, "sentinel": run_sentinels, "cluster": run_cluster}
 
 
 @dataclass
@@ -40,11 +45,32 @@ def server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
         yield running
 
 
-@pytest.fixture(params=[*FLAVORS, "memory"])
-async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
-    """A fresh, empty store of each kind."""
+@pytest.fixture(scope="session")
+def topologies() -> Iterator[Callable[[str], Topology]]:
+    """Give servers beyond a plain one, each started when it is first asked for and shared by the run."""
+    running: dict[str, Topology] = {}
+    with ExitStack() as stack:
+
+        def start(kind: str) -> Topology:
+            if kind not in running:
+                running[kind] = stack.enter_context(TOPOLOGIES[kind]())
+            return running[kind]
+
+        yield start
+
+
+@pytest.fixture(params=[*FLAVORS, *TOPOLOGIES, "memory"])
+async def subject(
+    request: pytest.FixtureRequest, topologies: Callable[[str], Topology]
+) -> AsyncIterator[Subject]:
+    """A fresh, empty store of each kind; servers that are slow to start are shared under another cache id."""
     if request.param == "memory":
         yield Subject(MemoryCacheStore(time.monotonic), "c" * 16)
+        return
+    if request.param in TOPOLOGIES:
+        store = open_cache_store(topologies(request.param).url)
+        yield Subject(store, secrets.token_hex(8))
+        await store.aclose()
         return
     with run_redis(request.param) as running:
         store = open_cache_store(running.url("gateway"))

@@ -23,7 +23,7 @@ from redis.asyncio import (
 )
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
 from cachewright.errors import InvalidInput, StoreError, StoreRefused, StoreUnavailable
@@ -39,6 +39,9 @@ SENTINEL_TIMEOUT_SECONDS: Final = 0.5
 MAX_CONNECTIONS: Final = 32
 """To each server; more do not make a single-threaded one faster. Callers wait for a free one."""
 
+CLUSTER_RETRIES: Final = 3
+"""Once redis-py has learned who holds what, it closes connections that others have just begun to use."""
+
 _UNAVAILABLE: Final = (
     exceptions.ConnectionError,
     exceptions.TimeoutError,
@@ -51,13 +54,22 @@ _UNAVAILABLE: Final = (
 Client: TypeAlias = "Redis | RedisCluster"
 
 
+class TlsConnection(SSLConnection):
+    """A TLS connection whose context is made once: reading the system's authorities takes 20 ms."""
+
+    def __init__(self, tls_context: ssl.SSLContext, **options: Any) -> None:  # noqa: ANN401 - redis-py's
+        super().__init__(**options)
+        self.ssl_context.context = tls_context
+
+
 class RedisLink:
     """A client, and the right to use one of its connections at a time."""
 
     def __init__(self, url: RedisUrl, max_connections: int = MAX_CONNECTIONS) -> None:
         self.url = url
+        self.tls_context = _tls_context(url) if url.tls else None
         self._sentinel = _open_sentinel(url) if url.topology is Topology.SENTINEL else None
-        self._client = _open_client(url, self._sentinel, max_connections)
+        self._client = _open_client(url, self.tls_context, self._sentinel, max_connections)
         self._free = asyncio.Semaphore(max_connections)
 
     @asynccontextmanager
@@ -81,13 +93,7 @@ class RedisLink:
 
 def open_link(url: str, max_connections: int = MAX_CONNECTIONS) -> RedisLink:
     """Make a link that connects when it is first used; raises InvalidInput for a URL that is not one."""
-    parsed = parse_redis_url(url)
-    if parsed.ca_file is not None:
-        try:
-            ssl.create_default_context(cafile=parsed.ca_file)
-        except (OSError, ValueError) as e:
-            raise InvalidInput("the file that ssl_ca_certs of the store's URL names holds no PEM") from e
-    return RedisLink(parsed, max_connections)
+    return RedisLink(parse_redis_url(url), max_connections)
 
 
 def connection_options(url: RedisUrl) -> dict[str, Any]:
@@ -104,8 +110,18 @@ def connection_options(url: RedisUrl) -> dict[str, Any]:
 
 
 def tls_options(url: RedisUrl) -> dict[str, Any]:
-    """Return what a TLS connection takes beyond that: names are checked, against our authorities if given."""
+    """Return what a TLS connection takes beyond that: the system's authorities count, and ours if given."""
     return {"ssl_ca_certs": url.ca_file, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
+
+
+def _tls_context(url: RedisUrl) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if url.ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=url.ca_file)
+        except (OSError, ValueError) as e:
+            raise InvalidInput("the file that ssl_ca_certs of the store's URL names holds no PEM") from e
+    return context
 
 
 def _open_sentinel(url: RedisUrl) -> Sentinel:
@@ -121,7 +137,9 @@ def _open_sentinel(url: RedisUrl) -> Sentinel:
     return Sentinel(list(url.hosts), sentinel_kwargs=options)  # type: ignore[no-untyped-call]
 
 
-def _open_client(url: RedisUrl, sentinel: Sentinel | None, max_connections: int) -> Client:
+def _open_client(
+    url: RedisUrl, tls_context: ssl.SSLContext | None, sentinel: Sentinel | None, max_connections: int
+) -> Client:
     options = connection_options(url)
     tls = tls_options(url) if url.tls else {}
     if url.topology is Topology.CLUSTER:
@@ -129,7 +147,7 @@ def _open_client(url: RedisUrl, sentinel: Sentinel | None, max_connections: int)
             startup_nodes=[ClusterNode(host, port) for host, port in url.hosts],
             max_connections=max_connections,
             ssl=url.tls,
-            **options,
+            **options | {"retry": Retry(NoBackoff(), CLUSTER_RETRIES)},
             **tls,
         )
     if sentinel is not None:
@@ -140,13 +158,17 @@ def _open_client(url: RedisUrl, sentinel: Sentinel | None, max_connections: int)
         pool = ConnectionPool(UnixDomainSocketConnection, max_connections, **options)
     else:
         ((host, port),) = url.hosts
-        options |= {"host": host, "port": port, "db": url.db, **tls}
-        pool = ConnectionPool(SSLConnection if url.tls else Connection, max_connections, **options)
+        options |= {"host": host, "port": port, "db": url.db}
+        if tls_context is not None:
+            options |= {"tls_context": tls_context, **tls}
+        pool = ConnectionPool(TlsConnection if url.tls else Connection, max_connections, **options)
     return Redis.from_pool(pool)
 
 
 def _converted(action: str, error: Exception) -> StoreError:
     text = f"{action}: {str(error) or type(error).__name__}"
+    if isinstance(error, MasterNotFoundError):
+        return StoreUnavailable(text.partition(" : ")[0])  # what follows are whole clients
     if isinstance(error, exceptions.AuthenticationError):
         return StoreRefused(text)  # a ConnectionError to redis-py, but trying again is useless
     return StoreUnavailable(text) if isinstance(error, _UNAVAILABLE) else StoreRefused(text)

@@ -24,7 +24,7 @@ _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=Fal
 
 
 class RedisCacheStore(RedisRecordStore, RedisGenerationStore, RedisLockStore):
-    """CacheStore on a single Redis or Valkey server."""
+    """CacheStore on Redis or Valkey."""
 
     def __init__(self, link: RedisLink) -> None:
         super().__init__(link)

@@ -15,7 +15,7 @@ from cachewright.stores.redis_scripts import RAISE_GENERATIONS
 
 
 class RedisGenerationStore:
-    """GenerationStore on a single Redis or Valkey server."""
+    """GenerationStore on Redis or Valkey."""
 
     _link: RedisLink
 

@@ -20,7 +20,7 @@ _OPERATOR_CONNECTIONS: Final = 2
 
 
 class RedisRecordStore:
-    """RecordStore on a single Redis or Valkey server."""
+    """RecordStore on Redis or Valkey."""
 
     def __init__(self, link: RedisLink) -> None:
         self._link = link

@@ -69,7 +69,7 @@ class RedisUrl:
     sentinel_password: str | None = field(default=None, repr=False)
     """For the Sentinels themselves; those of the URL's start are for the servers they name."""
     ca_file: str | None = None
-    """PEM file of the authorities to trust; None: those of the system."""
+    """PEM file of authorities to trust beside those of the system."""
 
 
 def parse_redis_url(text: str) -> RedisUrl:
