@@ -21,6 +21,7 @@ from cachewright.gateway.app import GatewayApp
 from cachewright.gateway.assembly import Assembly
 from cachewright.gateway.flow import Flow
 from cachewright.gateway.health import Health
+from cachewright.gateway.http10 import TrafficProtocol
 from cachewright.gateway.management import ManagementApp
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import CONFIGURATION, RECORD, Mounts, Signature
@@ -192,7 +193,7 @@ def _server_config(app: GatewayApp | ManagementApp, host: str, port: int) -> uvi
         app,
         host=host,
         port=port,
-        http="httptools",
+        http=TrafficProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

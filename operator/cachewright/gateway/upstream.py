@@ -24,6 +24,9 @@ KEEP_ALIVE_SECONDS: Final = 4.0
 
 MAX_CONNECTIONS: Final = 2048
 
+LONGEST_HEADER_BYTES: Final = 256 * 1024
+"""Longest header of an answer; longer than any server's default, so that we are never the narrow place."""
+
 _LARGE_BODY_BYTES: Final = 1024 * 1024
 """Written in pieces, so that one large request does not hold up the others."""
 
@@ -84,6 +87,8 @@ class Upstream:
             auto_decompress=False,
             skip_auto_headers=_WRITTEN_BY_AIOHTTP,
             trust_env=False,
+            max_line_size=LONGEST_HEADER_BYTES,
+            max_field_size=LONGEST_HEADER_BYTES,
         )
 
     async def send(self, request: Outgoing) -> UpstreamAnswer:
