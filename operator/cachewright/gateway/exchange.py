@@ -19,11 +19,13 @@ from cachewright.gateway.paths import upstream_url
 from cachewright.gateway.request_body import RequestBody
 from cachewright.gateway.serving import Serving
 from cachewright.gateway.upstream import Outgoing
-from cachewright.keys.context import Context
+from cachewright.keys.context import Context, Document
 from cachewright.keys.digest import ExactQuestion
 from cachewright.keys.generations import Dependence
 from cachewright.policy.cacheable import Envelope
 from cachewright.policy.document import RoutePolicy
+from cachewright.policy.documents import DOCUMENTS_HEADER, find_documents
+from cachewright.policy.reasons import BypassReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class Exchange:
         """True: the client wants a fresh answer, which may replace the stored one."""
         return has_directive(self.call.headers, "no-cache")
 
+    @property
+    def is_forced(self) -> bool:
+        """True: the route asks for an answer without sampling, whatever the client asked for."""
+        return self.route is not None and self.route.sampling == "ForceZero"
+
     def envelope(self) -> Envelope:
         """Return what `why_not_cached` judges before the body is read."""
         headers = self.call.headers
@@ -63,6 +70,8 @@ class Exchange:
             content_type=first_of(headers, b"content-type").decode("latin-1"),
             content_encoding=first_of(headers, b"content-encoding").decode("latin-1").lower(),
             content_length=content_length(headers),
+            has_arm=self._arm() is not None,
+            documents=self._documents_header(),
         )
 
     def question(self, body: dict[str, Any]) -> ExactQuestion:
@@ -78,8 +87,29 @@ class Exchange:
                 for name in self.serving.policy.upstream.vary_headers
             ),
             body=body,
-            context=Context(role=self.asker.role or ""),
+            context=self._context(body),
         )
+
+    def _context(self, body: dict[str, Any]) -> Context:
+        if self.route is None:
+            return Context(role=self.asker.role or "")
+        documents = find_documents(self._documents_header(), body, self.route)
+        return Context(
+            template=self.route.prompt_template,
+            documents=() if isinstance(documents, BypassReason) else tuple(map(Document, documents)),
+            arm=self._arm() or "",
+            role=self.asker.role or "",
+        )
+
+    def _arm(self) -> str | None:
+        """Return the experiment arm: empty where the route is no experiment, None where it is not clear."""
+        if self.route is None or self.route.arm_header is None:
+            return ""
+        values = values_of(self.call.headers, self.route.arm_header.encode())
+        return values[0].strip().decode("latin-1") or None if len(values) == 1 else None
+
+    def _documents_header(self) -> tuple[bytes, ...]:
+        return tuple(values_of(self.call.headers, DOCUMENTS_HEADER.encode()))
 
     def dependence(self, tag: str, body: dict[str, Any]) -> Dependence:
         """Return the question of the tenant with this tag, and the generations that its answer hangs on."""

@@ -31,11 +31,12 @@ from cachewright.gateway.request_body import RequestBody
 from cachewright.gateway.serving import Serving
 from cachewright.gateway.upstream import Outgoing, UpstreamAnswer
 from cachewright.gateway.write_queue import WriteQueue
-from cachewright.keys.canonical import parse_json
+from cachewright.keys.canonical import parse_json, plain_json
 from cachewright.keys.digest import exact_digest, tenant_tag
 from cachewright.layers.exact import ExactLayer, Hit, Miss
 from cachewright.policy.cacheable import find_route, why_not_cached
 from cachewright.policy.reasons import BypassReason, RefusalReason
+from cachewright.policy.sampling import FORCED_HEADER, FORCED_VALUE, forced
 from cachewright.policy.validate import Answer, storable_body
 
 _log = structlog.get_logger(__name__)
@@ -102,6 +103,18 @@ class Flow:
         raw, request = await self._read(exchange)
         if isinstance(request, BypassReason):
             return await self._pass_on(exchange, raw, request)
+        if not exchange.is_forced:
+            return await self._serve_cacheable(exchange, raw, request)
+        request = forced(request)
+        try:
+            written = plain_json(request)
+        except AmbiguousJson:
+            return await self._pass_on(exchange, raw, BypassReason.AMBIGUOUS_JSON)
+        reply = await self._serve_cacheable(exchange, written, request)
+        reply.headers.append((FORCED_HEADER.encode(), FORCED_VALUE.encode()))
+        return reply
+
+    async def _serve_cacheable(self, exchange: Exchange, raw: bytes | None, request: dict[str, Any]) -> Reply:
         found = await self._look_up(exchange, request)
         if isinstance(found, BypassReason):
             return await self._pass_on(exchange, raw, found)

@@ -47,6 +47,14 @@ def canonical_json(value: object) -> bytes:
         raise AmbiguousJson("the body holds a lone surrogate or is nested too deeply") from e
 
 
+def plain_json(value: object) -> bytes:
+    """Render what `parse_json` gave with object keys in their order; raises as `canonical_json`."""
+    try:
+        return orjson.dumps(value)
+    except TypeError as e:
+        raise AmbiguousJson("the body holds a lone surrogate or is nested too deeply") from e
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):

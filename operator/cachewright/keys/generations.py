@@ -39,7 +39,10 @@ def tenant_counter(tenant_tag: str) -> str:
 
 def subject_counter(key: bytes, subject: Subject, name: str) -> str:
     """Name the counter of a document, role or user of all tenants, without telling what `name` is."""
-    fields = encode_fields("cachewright/counter", [("subject", subject.encode()), ("name", name.encode())])
+    fields = encode_fields(
+        "cachewright/counter",
+        [("subject", subject.encode()), ("name", name.encode("utf-8", "surrogatepass"))],
+    )
     digest = hashlib.blake2b(fields, digest_size=_COUNTER_BYTES, key=key).digest()
     return f"{subject}:{base64.urlsafe_b64encode(digest).decode()}"
 

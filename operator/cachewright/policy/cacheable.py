@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from cachewright.policy.body import Body, is_number
+from cachewright.policy.body import Body
 from cachewright.policy.document import GatewayPolicy, RoutePolicy
+from cachewright.policy.documents import find_documents
 from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason
-
-SAMPLING_FIELDS: Final = ("top_k", "min_p", "use_beam_search", "num_beams", "best_of")
-"""Fields that ask for sampling or search; under Strict, naming one at all means sampled."""
+from cachewright.policy.sampling import is_interchangeable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +35,14 @@ class Envelope:
     """Lower case; empty where absent."""
     content_length: int | None
     """None where the body comes in chunks."""
+    has_arm: bool = True
+    """True also where the route is no experiment."""
+    documents: tuple[bytes, ...] = ()
+    """Values of the header that names documents."""
 
 
 EnvelopeCheck = Callable[[Envelope, GatewayPolicy], BypassReason | None]
-PolicyBodyCheck = Callable[[Body, GatewayPolicy], BypassReason | None]
+PolicyBodyCheck = Callable[[Body, RoutePolicy, Envelope, GatewayPolicy], BypassReason | None]
 
 
 def find_route(path: str, policy: GatewayPolicy) -> RoutePolicy | None:
@@ -58,7 +61,7 @@ def why_not_cached(envelope: Envelope, body: Body | None, policy: GatewayPolicy)
         if reason := endpoint_check(body):
             return reason
     for body_check in BODY_CHECKS:
-        if reason := body_check(body, policy):
+        if reason := body_check(body, envelope.route, envelope, policy):
             return reason
     return None
 
@@ -89,6 +92,10 @@ def _nobody_asks(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | N
     return None if envelope.has_role else BypassReason.NO_ROLE
 
 
+def _arm_is_unknown(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    return None if envelope.has_arm else BypassReason.EXPERIMENT
+
+
 def _body_is_not_plain_json(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
     if envelope.content_encoding not in ("", "identity"):
         return BypassReason.ENCODED
@@ -113,17 +120,23 @@ def is_json_type(content_type: str) -> bool:
     return True
 
 
-def _model_is_another(body: Body, policy: GatewayPolicy) -> BypassReason | None:
+def _model_is_another(
+    body: Body, _route: RoutePolicy, _envelope: Envelope, policy: GatewayPolicy
+) -> BypassReason | None:
     return None if body.get("model") == policy.model else BypassReason.MODEL
 
 
-def _answer_is_sampled(body: Body, _policy: GatewayPolicy) -> BypassReason | None:
-    strict = (
-        is_number(body.get("temperature"), 0)
-        and is_number(body.get("top_p", 1), 1)
-        and not any(name in body for name in SAMPLING_FIELDS)
-    )
-    return None if strict else BypassReason.SAMPLING
+def _answer_is_sampled(
+    body: Body, route: RoutePolicy, _envelope: Envelope, _policy: GatewayPolicy
+) -> BypassReason | None:
+    return None if is_interchangeable(body, route.sampling) else BypassReason.SAMPLING
+
+
+def _documents_are_unclear(
+    body: Body, route: RoutePolicy, envelope: Envelope, _policy: GatewayPolicy
+) -> BypassReason | None:
+    found = find_documents(envelope.documents, body, route)
+    return found if isinstance(found, BypassReason) else None
 
 
 ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
@@ -132,6 +145,7 @@ ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
     _route_has_side_effects,
     _client_forbids,
     _nobody_asks,
+    _arm_is_unknown,
     _body_is_not_plain_json,
     _body_is_too_large,
 )
@@ -139,4 +153,5 @@ ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
 BODY_CHECKS: Final[tuple[PolicyBodyCheck, ...]] = (
     _model_is_another,
     _answer_is_sampled,
+    _documents_are_unclear,
 )

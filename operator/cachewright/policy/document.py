@@ -60,8 +60,16 @@ class RoutePolicy(_Document):
     name: str
     path: str
     layers: tuple[Literal["Exact"], ...]
-    sampling: Literal["Strict"] = "Strict"
+    sampling: Literal["Strict", "ForceZero", "AssumeDeterministic"] = "Strict"
     side_effects: bool = False
+    prompt_template: str = ""
+    """Version of the template that the prompts of this route are made with."""
+    arm_header: str | None = None
+    """Lower-case name of the header that carries the experiment arm; without it a request is not cached."""
+    documents_required: bool = False
+    """True: a request that names no document is not cached."""
+    documents_between: tuple[str, str] | None = None
+    """Marks around the id of a document in a request's texts."""
 
 
 class ExactPolicy(_Document):
