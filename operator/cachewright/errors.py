@@ -16,6 +16,7 @@ CachewrightError
 ├── StoreError              a cache store did not do what was asked
 │   ├── StoreUnavailable    refused, reset, timed out: worth trying again
 │   └── StoreRefused        answered with an error: authentication, permission, out of memory
+├── LocalError              local mode cannot start: port, store or state folder; the message says what to do
 └── KubeError               the Kubernetes API did not do what was asked
     ├── KubeUnavailable     no answer: worth trying again
     ├── KubeNotFound        404
@@ -89,6 +90,10 @@ class StoreUnavailable(StoreError):
 
 class StoreRefused(StoreError):
     """The store answered with an error: authentication, permission, memory."""
+
+
+class LocalError(CachewrightError):
+    """Local mode cannot start; the message says what to do."""
 
 
 class KubeError(CachewrightError):

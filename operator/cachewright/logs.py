@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final, Literal, TextIO
 
 import structlog
 
@@ -17,11 +17,14 @@ LogFormat = Literal["json", "console"]
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
-def configure(log_format: LogFormat, level: str, quiet: Iterable[str] = ()) -> None:
-    """Set up structlog and the standard library's logging to write to stdout.
+def configure(
+    log_format: LogFormat, level: str, quiet: Iterable[str] = (), stream: TextIO | None = None
+) -> None:
+    """Set up structlog and the standard library's logging to write to `stream`, by default stdout.
 
     `quiet` names loggers whose INFO and DEBUG are not wanted.
     """
+    stream = stream or sys.stdout
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -31,7 +34,13 @@ def configure(log_format: LogFormat, level: str, quiet: Iterable[str] = ()) -> N
     last: list[structlog.types.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty())]
+        else [
+            structlog.dev.ConsoleRenderer(
+                colors=stream.isatty(),
+                # rich, where it is installed, would print the values of variables: headers, prompts, keys.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
     )
     structlog.configure(
         processors=[
@@ -42,7 +51,7 @@ def configure(log_format: LogFormat, level: str, quiet: Iterable[str] = ()) -> N
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(sys.stdout)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(())],

@@ -14,6 +14,7 @@ from typing import Final
 
 COMMANDS: Final = {
     "validate": ("cachewright.cli.validate", "check InferenceCache manifests without a cluster"),
+    "local": ("cachewright.cli.local", "serve a manifest on this machine, without a cluster"),
     "crd": ("cachewright.cli.crd", "print the CustomResourceDefinition"),
     "operator": ("cachewright.controller.main", "run the operator (in the cluster)"),
     "gateway": ("cachewright.gateway.main", "run one caching gateway"),
@@ -24,6 +25,7 @@ EXAMPLES: Final = """\
 examples:
   cachewright validate -f examples/quickstart.yaml
   cachewright validate -f manifests/ --output json
+  cachewright local -f examples/quickstart.yaml
   cachewright crd | kubectl apply -f -
   cachewright COMMAND --help
 """

@@ -1,6 +1,6 @@
 """`cachewright validate`: from manifest files to a list of every problem, for people or for pipelines.
 
-Called by `cli.main`. The rules are those of the API server; see `crd.validation`.
+Called by `cli.main`, and in part by `cli.local`. The rules are those of the API server; see `crd.validation`.
 """
 
 from __future__ import annotations
@@ -122,26 +122,31 @@ def run(options: argparse.Namespace) -> int:
         report = Report(unreadable=report.unreadable)
     for file, manifest in _caches(options.files, report):
         report.checked += 1
-        report.problems += _findings(file, manifest, former.get(_identity(manifest)))
+        report.problems += findings(file, manifest, former.get(_identity(manifest)))
     _print_json(report) if options.output == "json" else _print_text(report)
     return report.exit_code
 
 
 def _caches(names: list[str], report: Report) -> Iterator[tuple[str, Manifest]]:
     """Yield every InferenceCache with its file; count the others and note what cannot be read."""
+    for file, manifest in manifests_in(names, report):
+        if is_ours(manifest.value):
+            yield file, manifest
+        else:
+            report.skipped += 1
+
+
+def manifests_in(names: list[str], report: Report) -> Iterator[tuple[str, Manifest]]:
+    """Yield every object with its file, and note what cannot be read; local mode uses it too."""
     for name in names:
         for file in _files(name):
             try:
                 manifests = list(read_manifests(_text(file)))
             except (OSError, UnicodeDecodeError, InvalidDocument) as error:
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                report.unreadable.append(Unreadable(_shown(file), reason))
+                report.unreadable.append(Unreadable(shown(file), reason))
                 continue
-            for manifest in manifests:
-                if _is_ours(manifest.value):
-                    yield _shown(file), manifest
-                else:
-                    report.skipped += 1
+            yield from ((shown(file), manifest) for manifest in manifests)
 
 
 def _files(name: str) -> list[str]:
@@ -154,11 +159,13 @@ def _text(file: str) -> str:
     return (sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()).decode("utf-8-sig")
 
 
-def _shown(file: str) -> str:
+def shown(file: str) -> str:
+    """Name a file for people."""
     return "<stdin>" if file == STDIN else file
 
 
-def _is_ours(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+def is_ours(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Tell whether an object is, or tries to be, an InferenceCache."""
     if not isinstance(value, dict):
         return False
     return value.get("kind") == KIND or str(value.get("apiVersion", "")).startswith(f"{GROUP}/")
@@ -171,7 +178,8 @@ def _identity(manifest: Manifest) -> str:
     return f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or '?'}"
 
 
-def _findings(file: str, manifest: Manifest, former: Any) -> Iterator[Finding]:  # noqa: ANN401
+def findings(file: str, manifest: Manifest, former: Any) -> Iterator[Finding]:  # noqa: ANN401
+    """Yield every problem of an object, in the order of its lines; local mode uses it too."""
     identity = _identity(manifest)
 
     def finding(position: Position, path: str, message: str, rule: str) -> Finding:

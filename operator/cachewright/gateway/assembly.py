@@ -25,8 +25,8 @@ from cachewright.layers.breaker import Breaker
 from cachewright.layers.exact import ExactLayer, ExactSettings
 from cachewright.layers.known_record import KnownRecord
 from cachewright.policy.document import GatewayPolicy
+from cachewright.stores.opening import open_store
 from cachewright.stores.protocols import CacheStore
-from cachewright.stores.redis_entries import open_cache_store
 
 RETIRE_SECONDS: Final = 600.0
 """How long the connections of a configuration that was replaced stay open; longer answers are cut off."""
@@ -141,7 +141,7 @@ class Assembly:
         current = self._store
         if current is not None and (current.url, current.budget_seconds) == (url, budget_seconds):
             return current
-        store = open_cache_store(url)
+        store = open_store(url)
         breaker = Breaker(store.ping, budget_seconds, self._breaker_changed)
         self._store = _Store(url, budget_seconds, store, breaker)
         self._metrics.breaker_open.labels("redis").set(0)

@@ -10,13 +10,13 @@ import asyncio
 import logging
 import signal
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import uvloop
 
 from cachewright.gateway.mounts import DEFAULT_FOLDER
 from cachewright.gateway.process import GatewayProcess, GatewaySettings
-from cachewright.logs import LOG_LEVELS, configure
+from cachewright.logs import LOG_LEVELS, LogFormat, configure
 
 EXAMPLES: Final = """\
 examples:
@@ -46,11 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT and return the exit code."""
-    configure(options.log_format, options.log_level, quiet=_QUIET)
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    configure_logs(options.log_format, options.log_level)
     settings = GatewaySettings(options.config_dir, options.host, options.port, options.management_port)
     uvloop.run(_serve(settings))
     return 0
+
+
+def configure_logs(log_format: LogFormat, level: str, stream: TextIO | None = None) -> None:
+    """Set up logging for a process that serves; local mode calls it too."""
+    configure(log_format, level, quiet=_QUIET, stream=stream)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
 
 
 async def _serve(settings: GatewaySettings) -> None:

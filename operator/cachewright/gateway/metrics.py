@@ -12,24 +12,26 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 Outcome = Literal["hit", "miss", "bypass", "refused", "upstream_error"]
 
 _LOOKUP_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
+_HIT_BUCKETS = (0.0003, 0.0005, 0.0007, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05)
 _REQUEST_BUCKETS = (
-    0.0005,
-    0.001,
-    0.002,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
+    *_HIT_BUCKETS,
     0.1,
-    0.25,
+    0.15,
+    0.2,
+    0.3,
     0.5,
+    0.7,
     1.0,
-    2.5,
+    1.5,
+    2.0,
+    3.0,
     5.0,
     10.0,
+    20.0,
     30.0,
     60.0,
 )
+"""Fine enough to tell half of a time from its double."""
 _UPSTREAM_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 

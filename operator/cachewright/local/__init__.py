@@ -1,1 +1,1 @@
-"""The same manifest on one machine, without a cluster. Not built yet."""
+"""Local mode: the same manifest, record, policy and gateway on one machine, without a cluster."""

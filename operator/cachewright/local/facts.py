@@ -1,0 +1,174 @@
+"""What a run is, in words: addresses, store, upstream, model, keyspace, and how to send it a request.
+
+Used by the greeting, the live view and the line for scripts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from cachewright.api.tenancy import TenancySpec
+from cachewright.local.edition import Edition
+
+QUESTION: Final = "Why is the sky blue?"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One run, with the edition in use."""
+
+    edition: Edition
+    source: str
+    """The manifest's files."""
+    host: str
+    port: int
+    management_port: int
+    store: str
+    upstream: str
+
+    @property
+    def root(self) -> str:
+        """Address of the traffic port."""
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """What OpenAI clients take as base URL."""
+        return f"{self.root}/v1"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where Prometheus finds the metrics."""
+        return f"http://{self.host}:{self.management_port}/metrics"
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.edition.cache.spec.model.name
+
+    @property
+    def version(self) -> str:
+        """The model's version."""
+        return self.edition.cache.spec.model.version
+
+    @property
+    def keyspace(self) -> str:
+        """The exact layer's active keyspace."""
+        layer = self.edition.record.layers.get("Exact")
+        return str(layer.keyspace) if layer else "none"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request must carry to be cached, but for an API key."""
+        tenancy = self.edition.cache.spec.tenancy
+        found = {}
+        if tenancy.source and tenancy.source.trusted_header:
+            found[tenancy.source.trusted_header.name] = "acme"
+        if tenancy.role:
+            found[tenancy.role.header] = "reader"
+        return found
+
+    @property
+    def tenant(self) -> str:
+        """Where the tenant of a request comes from."""
+        return _tenant(self.edition.cache.spec.tenancy)
+
+    @property
+    def takes_api_keys(self) -> bool:
+        """True where a request needs one of the API keys handed out."""
+        source = self.edition.cache.spec.tenancy.source
+        return bool(source and source.api_keys)
+
+    def ready_line(self) -> str:
+        """Return one line of JSON for scripts."""
+        document = {
+            "event": "ready",
+            "base_url": self.base_url,
+            "ready_url": f"{self.root}/readyz",
+            "metrics_url": self.metrics_url,
+            "store": self.store,
+            "upstream": self.upstream,
+            "model": self.model,
+            "version": self.version,
+            "keyspace": self.keyspace,
+        }
+        return json.dumps(document)
+
+    def greeting(self) -> str:
+        """Return what a newcomer needs: what runs, and requests to paste."""
+        rows = {
+            "base URL": self.base_url,
+            "store": self.store,
+            "upstream": self.upstream,
+            "tenant": self.tenant,
+            "metrics": self.metrics_url,
+            "keyspace": self.keyspace,
+        }
+        return "\n".join(
+            [
+                f"cachewright local: {self.model} at version {self.version}, from {self.source}",
+                "",
+                *(f"  {name:<10} {value}" for name, value in rows.items()),
+                "",
+                "A miss, and the same again a hit; Cache-Status says so:",
+                f"  {self._curl({})}",
+                *self._second_request(),
+                "Sampled, so never cached, and the reason is given:",
+                f"  {self._curl({'temperature': 0.7})}",
+                "",
+                "With the OpenAI SDK:",
+                *(f"  {line}" for line in self._snippet()),
+                "",
+            ]
+        )
+
+    def _second_request(self) -> list[str]:
+        name = next(iter(self.headers), None)
+        if name is None:
+            return ["Another question, another entry:", f"  {self._curl({}, question='And at dusk?')}"]
+        other = {**self.headers, name: "globex"}
+        return [
+            "The same with another tenant or role, which gets nothing of it:",
+            f"  {self._curl({}, other)}",
+        ]
+
+    def _curl(
+        self, changes: dict[str, object], headers: dict[str, str] | None = None, question: str = QUESTION
+    ) -> str:
+        body = {
+            "model": self.model,
+            "temperature": 0,
+            "messages": [{"role": "user", "content": question}],
+            **changes,
+        }
+        headers = {"Content-Type": "application/json", **(headers or self.headers)}
+        if self.takes_api_keys:
+            headers["Authorization"] = "Bearer YOUR_API_KEY"
+        words = " ".join(f"-H '{name}: {value}'" for name, value in headers.items())
+        return f"curl -si {self.base_url}/chat/completions {words} -d '{json.dumps(body)}'"
+
+    def _snippet(self) -> list[str]:
+        key = "YOUR_API_KEY" if self.takes_api_keys else "unused"
+        headers = f", default_headers={json.dumps(self.headers)}" if self.headers else ""
+        message = json.dumps({"role": "user", "content": QUESTION})
+        return [
+            "from openai import OpenAI",
+            f'client = OpenAI(base_url="{self.base_url}", api_key="{key}"{headers})',
+            "answer = client.chat.completions.with_raw_response.create(",
+            f'    model="{self.model}", temperature=0, messages=[{message}]',
+            ")",
+            'print(answer.headers["cache-status"], answer.parse().choices[0].message.content)',
+        ]
+
+
+def _tenant(tenancy: TenancySpec) -> str:
+    if tenancy.source is None:
+        return "all requests are one tenant's"
+    header = tenancy.source.trusted_header
+    where = f"header {header.name}" if header else "API keys, as bearer tokens"
+    role = f", role from header {tenancy.role.header}" if tenancy.role else ""
+    if tenancy.mode == "Single":
+        return f"all requests are one tenant's; {where} authenticates{role}"
+    return f"{where}{role}"

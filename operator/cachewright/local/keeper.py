@@ -1,0 +1,124 @@
+"""The keeper: takes each edition of the manifest, keeps the record, and writes what the gateway reads.
+
+The part that the operator has in a cluster. The session calls `take` at start and runs `follow`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from cachewright.api.inference_cache import InferenceCache
+from cachewright.errors import InvalidInput
+from cachewright.local.declared import Declared, SecretValues, Source
+from cachewright.local.edition import Edition, UpstreamChoice, make_edition
+from cachewright.local.secret_options import SecretOption, gather
+from cachewright.local.state_folder import StateFolder, write_private
+from cachewright.local.telling import Tell
+
+POLL_SECONDS: Final = 0.5
+"""How often the manifest's files are looked at."""
+
+Changed = Callable[[InferenceCache], None]
+"""Is told of a new edition once its files are written."""
+
+
+class Keeper:
+    """Keeps one cache as its manifest says."""
+
+    def __init__(
+        self, source: Source, options: tuple[SecretOption, ...], state: StateFolder, upstream: UpstreamChoice
+    ) -> None:
+        self._source = source
+        self._options = options
+        self._state = state
+        self._upstream = upstream
+        self._record = state.record()
+        self._digest_key = state.digest_key()
+        self._written: dict[str, str] = {}
+        self._declared: Declared | None = None
+        self._edition: Edition | None = None
+
+    @property
+    def cache_id(self) -> str:
+        """Name of the cache in keys."""
+        return self._record.cache_id
+
+    @property
+    def edition(self) -> Edition:
+        """The edition in use."""
+        if self._edition is None:
+            raise RuntimeError("no edition was taken yet")
+        return self._edition
+
+    def secrets(self, declared: Declared) -> SecretValues:
+        """Return all values that are known now; raises InvalidInput."""
+        return gather(self._options, declared.secrets)
+
+    def take(self, declared: Declared, store_url: str) -> Edition:
+        """Enact an edition; raises InvalidInput and changes nothing."""
+        edition = make_edition(
+            declared.cache,
+            self.secrets(declared),
+            self._record,
+            self._digest_key,
+            store_url,
+            self._upstream,
+            datetime.now(UTC),
+        )
+        if edition.record != self._record:
+            self._state.keep(edition.record)
+        self._record, self._declared, self._edition = edition.record, declared, edition
+        for name, text in edition.files.items():
+            if self._written.get(name) != text:
+                write_private(self._state.run / name, text)
+                self._written[name] = text
+        return edition
+
+    async def follow(self, store_url: str, tell: Tell, changed: Changed) -> None:
+        """Take each further edition as it comes; what is wrong is told, and the last good one stays."""
+        seen = self._signature()
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            if (now := self._signature()) == seen:
+                continue
+            seen = now
+            before = self.edition
+            try:
+                after = self.take(self._source.read(self._declared), store_url)
+            except InvalidInput as e:
+                tell(f"{self._source.shown}: not taken, the last good one stays in use:\n{e}")
+                continue
+            if after.files != before.files:
+                tell(news_of(before, after))
+            changed(after.cache)
+
+    def _signature(self) -> tuple[object, ...]:
+        files = (option.file for option in self._options)
+        return (*self._source.signature(), *(modified(file) for file in files if file is not None))
+
+
+def modified(file: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file does; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def news_of(before: Edition, after: Edition) -> str:
+    """Say what an edit led to."""
+    active, former = after.record.layers.get("Exact"), before.record.layers.get("Exact")
+    if active is None:
+        return "the manifest changed: it has no exact layer any more" if former else "the manifest changed"
+    if former == active:
+        return "the manifest changed; what was cached stays in use"
+    model = after.cache.spec.model
+    return (
+        f"the manifest changed: {model.name} at version {model.version} starts with the empty "
+        f"keyspace {active.keyspace}"
+    )
