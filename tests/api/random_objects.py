@@ -73,6 +73,10 @@ def mended(document: Document) -> Document:
         {**route, "name": f"{route['name'][:20]}-{number}"}
         for number, route in enumerate(spec.get("routes", ()))
     ]
+    for route in spec["routes"]:
+        marks = route.get("extractDocuments", {}).get("between")
+        if marks and marks["start"] in marks["end"]:
+            marks["start"] += marks["end"]
     return document
 
 

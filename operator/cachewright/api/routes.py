@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cachewright.api.base import ApiModel
+from cachewright.api.base import ApiModel, Rule
 from cachewright.api.model import UpstreamPath
+from cachewright.api.references import HeaderName
 
 RouteLayer = Literal["Exact"]
 """Layers that a route can look into."""
@@ -18,6 +19,48 @@ class RouteMatch(ApiModel):
 
     path: UpstreamPath = "/v1/chat/completions"
     """Exact path of the request at the gateway."""
+
+
+DocumentMark = Annotated[str, Field(min_length=1, max_length=64)]
+"""What stands before or after the id of a document in a text."""
+
+
+class Between(ApiModel):
+    """Two marks around a part of a text."""
+
+    rules = (
+        Rule(
+            cel="!self.end.contains(self.start)",
+            message="end must not contain start, else nothing ever stands between them",
+            field=".end",
+        ),
+    )
+
+    start: DocumentMark
+    """What stands before, such as `<doc id=`."""
+    end: DocumentMark
+    """What stands after, such as `>`; the first one after a start counts."""
+
+
+class ExtractDocuments(ApiModel):
+    """How the ids of documents are found in the texts of a request."""
+
+    between: Between
+    """Each id stands between these two marks, anywhere in the body's texts."""
+
+
+class Experiment(ApiModel):
+    """An experiment whose arms never share answers."""
+
+    arm_header: HeaderName
+    """Name of the header that carries the arm; a request without exactly one arm is not cached."""
+
+
+class PromptTemplate(ApiModel):
+    """The template that the prompts of a route are made with."""
+
+    version: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
+    """Version of the template; change it, and no answer from before is served on this route."""
 
 
 class Route(ApiModel):
@@ -31,7 +74,20 @@ class Route(ApiModel):
         default=["Exact"], json_schema_extra={"x-kubernetes-list-type": "set"}
     )
     """Layers looked into; an empty list caches nothing."""
-    sampling: Literal["Strict"] = "Strict"
-    """Strict: only an explicit temperature 0 is cached; a request that leaves it out is sampled."""
+    sampling: Literal["Strict", "ForceZero", "AssumeDeterministic"] = "Strict"
+    """Which requests are cached. Strict: only those with an explicit temperature 0; one that leaves it out
+    is sampled. ForceZero: all; temperature 0 and top_p 1 are written into them, and the header
+    `Cachewright-Forced` says so. AssumeDeterministic: also those without a temperature, for models that
+    refuse one."""
+    prompt_template: PromptTemplate | None = None
+    """The template of this route's prompts, where the requests do not show it."""
+    experiment: Experiment | None = None
+    """Keeps the arms of an experiment apart."""
+    documents: Literal["Optional", "Required"] = "Optional"
+    """Ids of the documents that an answer may quote, from the header `Cachewright-Documents`, from
+    `metadata.cachewright_documents` or from the text; answers are shared only between requests that name the
+    same. Required: a request that names none is not cached."""
+    extract_documents: ExtractDocuments | None = None
+    """How ids of documents are found in the text."""
     side_effects: bool = False
     """True for requests that make something happen; they are never cached."""

@@ -6,6 +6,7 @@ from cachewright.api.durations import parse_duration_seconds
 from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
 from cachewright.api.model import UpstreamSpec
 from cachewright.api.quantities import parse_bytes
+from cachewright.api.routes import Route
 from cachewright.api.tenancy import TenancySpec
 from cachewright.keys.fingerprints import exact_binding
 from cachewright.policy.document import (
@@ -66,15 +67,21 @@ def _tenancy(tenancy: TenancySpec) -> TenancyPolicy:
 def _routes(spec: InferenceCacheSpec) -> tuple[RoutePolicy, ...]:
     if not spec.routes:
         return (DEFAULT_ROUTE,)
-    return tuple(
-        RoutePolicy(
-            name=route.name,
-            path=route.match.path,
-            layers=tuple(route.layers),
-            sampling=route.sampling,
-            side_effects=route.side_effects,
-        )
-        for route in spec.routes
+    return tuple(_route(route) for route in spec.routes)
+
+
+def _route(route: Route) -> RoutePolicy:
+    marks = route.extract_documents.between if route.extract_documents else None
+    return RoutePolicy(
+        name=route.name,
+        path=route.match.path,
+        layers=tuple(route.layers),
+        sampling=route.sampling,
+        side_effects=route.side_effects,
+        prompt_template=route.prompt_template.version if route.prompt_template else "",
+        arm_header=route.experiment.arm_header.lower() if route.experiment else None,
+        documents_required=route.documents == "Required",
+        documents_between=(marks.start, marks.end) if marks else None,
     )
 
 
