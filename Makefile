@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test e2e lint type fmt generate verify clean
+.PHONY: help venv demo test e2e bench soak lint type fmt generate verify clean
 
 help:  ## Show the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -28,6 +28,14 @@ test: venv  ## Run the unit, store, gateway, chart and API tests.
 e2e: venv  ## Run the tests on a real node.
 	$(PYTHON) -m e2e.installation
 	$(BIN)/pytest e2e </dev/null
+
+bench: venv  ## Measure the gateway beside LiteLLM, and write docs/benchmarks.md.
+	$(PYTHON) -m e2e.cluster packages stores bench
+	@$(BIN)/python -m bench </dev/null
+
+soak: venv  ## Send 200,000 mixed requests while everything around the gateway fails.
+	$(PYTHON) -m e2e.cluster packages stores
+	@$(BIN)/python -m bench.soak </dev/null
 
 lint: venv  ## Check style, formatting and the import contracts.
 	$(BIN)/ruff check --no-cache .

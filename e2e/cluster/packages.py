@@ -18,6 +18,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "python": ("python3-venv",),
     "api": ("openssl",),
     "stores": ("redis-server",),
+    "bench": ("wrk",),
     "images": ("buildah", "mmdebstrap", "busybox-static", "gcc", "libc6-dev"),
     "node": (
         "containerd",
@@ -32,7 +33,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "openssl",
     ),
 }
-"""What each part needs: virtual environment, the API server's certificates, store tests, images, the node."""
+"""What each part needs: virtual environment, the API server's certificates, store tests, load, images, the node."""
 
 POLICY: Final = Path("/usr/sbin/policy-rc.d")
 """While this script answers 101, Debian starts no service that it installs (invoke-rc.d(8))."""
