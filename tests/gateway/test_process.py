@@ -80,7 +80,7 @@ async def test_metrics_are_of_bounded_names(gateway: Gateway) -> None:
     """Layers, routes, outcomes and reasons; no tenant, model or key; nothing of it on the traffic port."""
     for _ in range(2):
         await gateway.call()
-    await gateway.call(stream=True)
+    await gateway.call(stream=1)
     await gateway.call("/nowhere")
     labels = {"route": "default"}
     assert await gateway.metric("cachewright_requests_total", layer="exact", outcome="hit", **labels) == 1
@@ -178,7 +178,7 @@ async def test_sigterm_lets_answers_end(
                     return probe.status == 503
 
             await until(is_unready)
-            async with client.post(url, data=json.dumps(QUESTION), headers=headers) as late:
+            async with client.post(url, data=json.dumps({**QUESTION, "seed": 1}), headers=headers) as late:
                 assert late.status == 200  # until every balancer has heard of it
             engine.flowing.set()
             assert (await response.content.read()).endswith(b"data: [DONE]\n\n")

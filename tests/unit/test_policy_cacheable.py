@@ -109,10 +109,10 @@ def test_an_object_without_the_layer_caches_nothing() -> None:
         ('"temperature": 0, "n": null', BypassReason.N),
         ('"temperature": 0, "stream": false', None),
         ('"temperature": 0, "stream": null', None),
-        ('"temperature": 0, "stream": true', BypassReason.STREAM),
-        ('"temperature": 0, "stream": 1', BypassReason.STREAM),
-        ('"temperature": 0, "stream": "true"', BypassReason.STREAM),
-        ('"temperature": 0, "stream": 0', BypassReason.STREAM),
+        ('"temperature": 0, "stream": true', None),
+        ('"temperature": 0, "stream": 1', BypassReason.AMBIGUOUS_JSON),
+        ('"temperature": 0, "stream": "true"', BypassReason.AMBIGUOUS_JSON),
+        ('"temperature": 0, "stream": 0', BypassReason.AMBIGUOUS_JSON),
         ('"temperature": 0, "model": "other"', BypassReason.MODEL),
         ('"temperature": 0, "model": "llama-2026"', BypassReason.MODEL),
         ('"temperature": 0, "model": null', BypassReason.MODEL),
@@ -121,7 +121,7 @@ def test_an_object_without_the_layer_caches_nothing() -> None:
     ],
 )
 def test_what_the_body_says(field: str, reason: BypassReason | None) -> None:
-    """Only an explicit temperature 0, one choice, one model and no stream are cached."""
+    """Only an explicit temperature 0, one choice and one model are cached, as a stream or not."""
     parsed = parse_json(f"{{{field}}}".encode())
     assert isinstance(parsed, dict)
     body = {"model": "llama", "messages": [], **parsed}

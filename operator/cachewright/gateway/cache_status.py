@@ -20,8 +20,13 @@ def hit_headers(hit: Hit) -> Headers:
     ]
 
 
-def forward_headers(reason: BypassReason | None, refreshed: bool = False) -> Headers:
-    """Say why the request went upstream: not found, not looked up, or the client wanted it fresh."""
+def forward_headers(reason: BypassReason | None, refreshed: bool = False, collapsed: bool = False) -> Headers:
+    """Say why the request went upstream: not found, not looked up, or the client wanted it fresh.
+
+    `collapsed`: it did not go there itself, but was answered together with one that did.
+    """
+    if collapsed:
+        return [(_NAME, f"{_CACHE}; fwd=miss; collapsed".encode())]
     if refreshed:
         return [(_NAME, f"{_CACHE}; fwd=request; detail={BypassReason.CLIENT}".encode())]
     if reason is None:

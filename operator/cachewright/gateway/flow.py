@@ -1,4 +1,4 @@
-"""The flow of a request: path, who asks, cacheable?, key, exact layer, upstream, validate, store, reply.
+"""The flow of a request: path, who asks, cacheable?, key, exact layer, then the cache or the upstream.
 
 It works on plain values and streams of bytes; `gateway.app` translates HTTP to them and back. Whatever the
 cache does, a request is answered as if it were not there, at most a budget later.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -21,9 +22,11 @@ from cachewright.errors import (
     UpstreamTimedOut,
 )
 from cachewright.gateway.asker import identify
-from cachewright.gateway.cache_status import forward_headers, hit_headers
+from cachewright.gateway.cache_status import forward_headers
 from cachewright.gateway.exchange import Call, Exchange
-from cachewright.gateway.headers import Headers, content_length, end_to_end, first_of
+from cachewright.gateway.fetching import Fetching, Lost
+from cachewright.gateway.flights import Flight, Key
+from cachewright.gateway.headers import Headers, content_length, end_to_end
 from cachewright.gateway.metrics import GatewayMetrics, Outcome
 from cachewright.gateway.paths import MethodRefused, PathRefused, judge_path
 from cachewright.gateway.reply import Reply, error_reply
@@ -33,11 +36,11 @@ from cachewright.gateway.upstream import Outgoing, UpstreamAnswer
 from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.canonical import parse_json, plain_json
 from cachewright.keys.digest import exact_digest, tenant_tag
-from cachewright.layers.exact import ExactLayer, Hit, Miss
+from cachewright.layers.exact import Hit, Miss
+from cachewright.policy.answers import Delivery
 from cachewright.policy.cacheable import find_route, why_not_cached
-from cachewright.policy.reasons import BypassReason, RefusalReason
+from cachewright.policy.reasons import BypassReason
 from cachewright.policy.sampling import FORCED_HEADER, FORCED_VALUE, forced
-from cachewright.policy.validate import Answer, storable_body
 
 _log = structlog.get_logger(__name__)
 
@@ -47,7 +50,7 @@ class Flow:
 
     def __init__(self, metrics: GatewayMetrics, writes: WriteQueue) -> None:
         self._metrics = metrics
-        self._writes = writes
+        self._fetching = Fetching(metrics, writes)
         self.serving: Serving | None = None
         """None until the mounted files were read once."""
 
@@ -101,8 +104,9 @@ class Flow:
 
     async def _serve(self, exchange: Exchange) -> Reply:
         raw, request = await self._read(exchange)
-        if isinstance(request, BypassReason):
-            return await self._pass_on(exchange, raw, request)
+        if isinstance(request, BypassReason) or raw is None:
+            reason = request if isinstance(request, BypassReason) else BypassReason.TOO_LARGE
+            return await self._pass_on(exchange, raw, reason)
         if not exchange.is_forced:
             return await self._serve_cacheable(exchange, raw, request)
         request = forced(request)
@@ -114,14 +118,19 @@ class Flow:
         reply.headers.append((FORCED_HEADER.encode(), FORCED_VALUE.encode()))
         return reply
 
-    async def _serve_cacheable(self, exchange: Exchange, raw: bytes | None, request: dict[str, Any]) -> Reply:
-        found = await self._look_up(exchange, request)
-        if isinstance(found, BypassReason):
-            return await self._pass_on(exchange, raw, found)
+    async def _serve_cacheable(self, exchange: Exchange, raw: bytes, request: dict[str, Any]) -> Reply:
+        looked = await self._look_up(exchange, request)
+        if isinstance(looked, BypassReason):
+            return await self._pass_on(exchange, raw, looked)
+        found, delivery = looked.found, Delivery.of(request)
         if isinstance(found, Hit) and not exchange.refreshes:
-            return self._replay(exchange, found)
+            reply = self._fetching.replay(exchange, found, delivery)
+            if reply is not None:
+                return reply
         place = found.place if isinstance(found, Hit) else found
-        return await self._fetch(exchange, raw, request, place)
+        return await self._fetching.fetch(
+            Lost(exchange, raw, request, looked.key, place, delivery), looked.seen
+        )
 
     async def _read(self, exchange: Exchange) -> tuple[bytes | None, dict[str, Any] | BypassReason]:
         """Read the body if it may be cached: its bytes as far as they were read, and what they say."""
@@ -142,7 +151,7 @@ class Flow:
             return raw, BypassReason.UNPARSABLE
         return raw, why_not_cached(envelope, request, policy) or request
 
-    async def _look_up(self, exchange: Exchange, request: dict[str, Any]) -> Hit | Miss | BypassReason:
+    async def _look_up(self, exchange: Exchange, request: dict[str, Any]) -> _Looked | BypassReason:
         serving = exchange.serving
         tenant = exchange.asker.tenant
         if serving.exact is None or tenant is None:
@@ -152,7 +161,10 @@ class Flow:
             tag = tenant_tag(serving.digest_key, tenant)
             dependence = exchange.dependence(tag, request)
             digest = exact_digest(serving.digest_key, tag, dependence.question)
-            return await serving.exact.look_up(tag, digest, dependence)
+            # Taken before the look-up: an answer that is stored meanwhile is in one of the two places.
+            seen = self._fetching.flights.at((tag, digest))
+            found = await serving.exact.look_up(tag, digest, dependence)
+            return found if isinstance(found, BypassReason) else _Looked((tag, digest), seen, found)
         except AmbiguousJson:
             return BypassReason.AMBIGUOUS_JSON
         except Exception:  # noqa: BLE001 - the cache's edge: a fault of ours must not become the client's
@@ -161,45 +173,12 @@ class Flow:
         finally:
             self._metrics.lookup_seconds.labels("exact").observe(time.perf_counter() - started)
 
-    def _replay(self, exchange: Exchange, hit: Hit) -> Reply:
-        self._count("exact", "hit", exchange)
-        body = hit.entry.body
-        return Reply(
-            200,
-            [
-                (b"content-type", hit.entry.content_type.encode("latin-1")),
-                (b"content-length", str(len(body)).encode()),
-                *hit_headers(hit),
-            ],
-            body,
-        )
-
     async def _pass_on(self, exchange: Exchange, raw: bytes | None, reason: BypassReason) -> Reply:
         """Relay as it comes, both ways."""
         self._metrics.not_cached.labels(reason).inc()
         answer = await self._send(exchange, exchange.outgoing(raw))
         self._count("none", "bypass", exchange)
         return _relayed(answer, forward_headers(reason), answer.chunks())
-
-    async def _fetch(
-        self, exchange: Exchange, raw: bytes | None, request: dict[str, Any], place: Miss
-    ) -> Reply:
-        """Relay the answer to a miss, and store it if it may be stored."""
-        answer = await self._send(exchange, exchange.outgoing(raw, plain_answer=True))
-        keeping = _Keeping(self, exchange, request, place, answer)
-        status = forward_headers(None, refreshed=exchange.refreshes)
-        length = content_length(answer.headers)
-        if answer.status != 200 or length is None or length > keeping.limit_bytes:
-            # Errors, chunks of unknown number and what is too large go out as they come.
-            reply = _relayed(answer, status, keeping.chunks())
-        else:
-            try:
-                body = b"".join([chunk async for chunk in keeping.chunks()])
-            finally:
-                answer.close()
-            reply = Reply(answer.status, _reply_headers(answer) + status, body)
-        self._count("exact", "miss", exchange)
-        return reply
 
     async def _send(self, exchange: Exchange, outgoing: Outgoing) -> UpstreamAnswer:
         exchange.body.cancel_when_gone()
@@ -208,62 +187,22 @@ class Flow:
         self._metrics.upstream_seconds.observe(time.perf_counter() - started)
         return answer
 
-    def keep(self, exchange: Exchange, request: dict[str, Any], place: Miss, answer: Answer) -> None:
-        """Store the whole answer to a miss, off the request's path, or count why not."""
-        body = storable_body(answer, request, exchange.path, exchange.serving.policy)
-        exact: ExactLayer | None = exchange.serving.exact
-        if isinstance(body, RefusalReason):
-            self.refuse(body)
-        elif exact is not None:
-            self._writes.offer(lambda: exact.write(place, answer.content_type, body), len(body))
-
-    def refuse(self, reason: RefusalReason) -> None:
-        """Count an answer that is not stored."""
-        self._metrics.not_stored.labels(reason).inc()
-
     def _count(self, layer: str, outcome: Outcome, exchange: Exchange | None) -> None:
-        route = exchange.route.name if exchange and exchange.route else "none"
-        self._metrics.requests.labels(layer, outcome, route).inc()
+        self._fetching.count(layer, outcome, exchange)
+
+    async def aclose(self) -> None:
+        """Give up what is still on its way."""
+        await self._fetching.flights.aclose()
 
 
-class _Keeping:
-    """Collects an answer while it passes through, and hands it to `Flow.keep` when it has ended well."""
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What a look-up found, and what it takes to fetch what it did not."""
 
-    def __init__(
-        self, flow: Flow, exchange: Exchange, request: dict[str, Any], place: Miss, answer: UpstreamAnswer
-    ) -> None:
-        self._flow = flow
-        self._exchange = exchange
-        self._request = request
-        self._place = place
-        self._answer = answer
-        self.limit_bytes = exchange.serving.policy.max_cacheable_body_bytes
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """Give the body as it arrives; what is kept is handed over before the last byte is due."""
-        collected: list[bytes] = []
-        size_bytes = 0
-        async for chunk in self._answer.chunks():
-            size_bytes += len(chunk)
-            if size_bytes <= self.limit_bytes:
-                collected.append(chunk)
-            else:
-                collected.clear()
-            yield chunk
-        if size_bytes > self.limit_bytes:
-            self._flow.refuse(RefusalReason.TOO_LARGE)
-        else:
-            whole = _judgeable(self._answer, b"".join(collected))
-            self._flow.keep(self._exchange, self._request, self._place, whole)
-
-
-def _judgeable(answer: UpstreamAnswer, body: bytes) -> Answer:
-    return Answer(
-        answer.status,
-        first_of(answer.headers, b"content-type").decode("latin-1"),
-        first_of(answer.headers, b"content-encoding").decode("latin-1").lower(),
-        body,
-    )
+    key: Key
+    seen: Flight | None
+    """The flight that was open when it began."""
+    found: Hit | Miss
 
 
 def _relayed(answer: UpstreamAnswer, added: Headers, parts: AsyncIterator[bytes]) -> Reply:

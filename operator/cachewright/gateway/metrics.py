@@ -9,7 +9,7 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-Outcome = Literal["hit", "miss", "bypass", "refused", "upstream_error"]
+Outcome = Literal["hit", "miss", "collapsed", "bypass", "refused", "upstream_error"]
 
 _LOOKUP_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
 _HIT_BUCKETS = (0.0003, 0.0005, 0.0007, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05)

@@ -37,12 +37,12 @@ class WriteQueue:
         self._bytes = 0
         self._workers: set[asyncio.Task[None]] = set()
 
-    def offer(self, write: Write, size_bytes: int) -> None:
-        """Carry out a write soon, or drop it if too many wait."""
+    def offer(self, write: Write, size_bytes: int) -> bool:
+        """Carry out a write soon, or drop it if too many wait; tells whether it will be carried out."""
         if len(self._waiting) >= self._most_writes or self._bytes + size_bytes > self._most_bytes:
             self._metrics.writes_dropped.inc()
             self._metrics.not_stored.labels(RefusalReason.QUEUE_FULL).inc()
-            return
+            return False
         self._waiting.append((write, size_bytes))
         self._bytes += size_bytes
         self._metrics.write_queue.set(len(self._waiting))
@@ -50,6 +50,7 @@ class WriteQueue:
             worker = asyncio.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
+        return True
 
     async def drain(self, deadline_seconds: float) -> int:
         """Wait until all is written, but no longer; returns how many writes were given up."""

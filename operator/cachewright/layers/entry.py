@@ -14,13 +14,14 @@ from typing import Final
 
 from cachewright.keys.digest import EntryName
 from cachewright.keys.fields import encode_fields
+from cachewright.policy.answers import KeptAnswer
 
-ENTRY_FORMAT: Final = 1
+ENTRY_FORMAT: Final = 2
 """First byte of every entry; readers treat any other as a miss."""
 
 _SEAL_BYTES: Final = 16
-_HEAD: Final = struct.Struct(">QQH")
-"""Stored at and TTL in milliseconds, length of the content type."""
+_HEAD: Final = struct.Struct(">QQQHI")
+"""Stored at, TTL and the upstream's time in milliseconds, lengths of content type and usage."""
 
 _PREFIX_BYTES: Final = 1 + _SEAL_BYTES
 
@@ -35,13 +36,28 @@ class Entry:
     """Seconds since the epoch, by the clock of the gateway that stored it."""
     ttl_seconds: float
     """As declared when it was stored; it never slides."""
+    usage: bytes = b""
+    """The event with the usage of a stream; see `policy.answers`."""
+    upstream_seconds: float = 0.0
+    """What the upstream took for it."""
+
+    @property
+    def answer(self) -> KeptAnswer:
+        """What clients are given of it."""
+        return KeptAnswer(self.content_type, self.body, self.usage)
 
 
 def encode_entry(entry: Entry, name: EntryName, key: bytes) -> bytes:
     """Render and seal an entry for the place `name`."""
     content_type = entry.content_type.encode()
-    head = _HEAD.pack(round(entry.stored_at * 1000), round(entry.ttl_seconds * 1000), len(content_type))
-    rest = head + content_type + entry.body
+    head = _HEAD.pack(
+        round(entry.stored_at * 1000),
+        round(entry.ttl_seconds * 1000),
+        round(entry.upstream_seconds * 1000),
+        len(content_type),
+        len(entry.usage),
+    )
+    rest = head + content_type + entry.usage + entry.body
     return bytes([ENTRY_FORMAT]) + _seal(rest, name, key) + rest
 
 
@@ -52,9 +68,17 @@ def decode_entry(value: bytes, name: EntryName, key: bytes) -> Entry | None:
     seal, rest = value[1:_PREFIX_BYTES], value[_PREFIX_BYTES:]
     if not hmac.compare_digest(seal, _seal(rest, name, key)):
         return None
-    stored_at_ms, ttl_ms, length = _HEAD.unpack_from(rest)
-    body_at = _HEAD.size + length
-    return Entry(rest[_HEAD.size : body_at].decode(), rest[body_at:], stored_at_ms / 1000, ttl_ms / 1000)
+    stored_at_ms, ttl_ms, upstream_ms, type_length, usage_length = _HEAD.unpack_from(rest)
+    usage_at = _HEAD.size + type_length
+    body_at = usage_at + usage_length
+    return Entry(
+        content_type=rest[_HEAD.size : usage_at].decode(),
+        body=rest[body_at:],
+        stored_at=stored_at_ms / 1000,
+        ttl_seconds=ttl_ms / 1000,
+        usage=rest[usage_at:body_at],
+        upstream_seconds=upstream_ms / 1000,
+    )
 
 
 def _seal(rest: bytes, name: EntryName, key: bytes) -> bytes:

@@ -109,12 +109,14 @@ class ExactLayer:
         self._breaker.trip()
         return BypassReason.STORE
 
-    async def write(self, miss: Miss, content_type: str, body: bytes) -> RefusalReason | None:
-        """Store the answer to a miss; returns why not, or None once it is stored."""
+    async def write(
+        self, miss: Miss, content_type: str, body: bytes, usage: bytes = b"", upstream_seconds: float = 0.0
+    ) -> RefusalReason | None:
+        """Store the answer to a miss, its parts as in Entry; returns why not, or None once it is stored."""
         if self._breaker.is_open:
             return RefusalReason.STORE
         ttl_seconds = self._settings.ttl_seconds
-        entry = Entry(content_type, body, self._wall_clock(), ttl_seconds)
+        entry = Entry(content_type, body, self._wall_clock(), ttl_seconds, usage, upstream_seconds)
         value = encode_entry(entry, miss.name, self._key)
         try:
             written = await self._store.write(miss.name, value, ttl_seconds, miss.seen)
@@ -124,6 +126,15 @@ class ExactLayer:
         except StoreError:  # out of memory, for one: reading goes on
             return RefusalReason.STORE
         return None if written else RefusalReason.CHANGED
+
+    async def inspect(self, name: EntryName) -> Entry | None:
+        """Read one entry for people, without a budget; raises StoreError."""
+        value = (await self._store.find(name)).value
+        return None if value is None else decode_entry(value, name, self._key)
+
+    async def remove(self, name: EntryName) -> bool:
+        """Remove one entry so that no write that began before brings it back; raises StoreError."""
+        return await self._store.remove(name)
 
     async def catch_up(self) -> None:
         """Ask the store for a newer record where ours cannot be used; for callers without haste."""

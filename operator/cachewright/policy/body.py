@@ -29,6 +29,12 @@ def answer_is_a_stream(body: Body) -> BypassReason | None:
     return None if stream is None or stream is False else BypassReason.STREAM
 
 
+def delivery_is_unclear(body: Body) -> BypassReason | None:
+    """Refuse a request that one engine may answer with a stream and another may not."""
+    stream = body.get("stream")
+    return None if stream is None or isinstance(stream, bool) else BypassReason.AMBIGUOUS_JSON
+
+
 def choices_are_many(body: Body) -> BypassReason | None:
     """Refuse a request for more than one choice."""
     return None if is_number(body.get("n", 1), 1) else BypassReason.N

@@ -1,0 +1,268 @@
+"""Fetching: from a miss to an answer by one upstream call, shared by all who miss the same meanwhile.
+
+The first to miss leads; whoever comes until its answer is stored follows, whether it wants a stream or not.
+A leader that fails takes nobody along: its followers begin again, and the first of them leads. Errors and
+answers that are not the model's are therefore never shared; what ended well is. Called by the flow.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import structlog
+
+from cachewright.errors import UpstreamError, UpstreamUnreachable
+from cachewright.gateway.cache_status import forward_headers, hit_headers
+from cachewright.gateway.exchange import Exchange
+from cachewright.gateway.flights import Flight, Flights, Head, Key, Landing, Reader
+from cachewright.gateway.headers import Headers, content_length, end_to_end, first_of
+from cachewright.gateway.intake import Intake
+from cachewright.gateway.metrics import GatewayMetrics, Outcome
+from cachewright.gateway.reply import Reply
+from cachewright.gateway.upstream import UpstreamAnswer
+from cachewright.gateway.write_queue import WriteQueue
+from cachewright.layers.entry import Entry
+from cachewright.layers.exact import ExactLayer, Hit, Miss
+from cachewright.policy.answers import Delivery, KeptAnswer, deliver, is_event_stream
+from cachewright.policy.reasons import RefusalReason
+from cachewright.policy.stream_request import asking_for_usage
+from cachewright.policy.validate import Answer, Judgement, judge_answer, judge_stream
+
+MOST_LEADERS: Final = 2
+"""A request whose leaders failed this often asks the upstream by itself, without waiting in line again."""
+
+_FOLLOWERS_LACK: Final = {b"content-length", b"content-type", b"content-encoding", b"set-cookie"}
+"""Headers of the leader's answer that its followers get from us, or not at all."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A request that the cache could not answer."""
+
+    exchange: Exchange
+    raw: bytes
+    """Its body as the client sent it."""
+    request: dict[str, Any]
+    key: Key
+    place: Miss
+    delivery: Delivery
+
+    @property
+    def limit_bytes(self) -> int:
+        """The largest answer that is held or stored."""
+        return self.exchange.serving.policy.max_cacheable_body_bytes
+
+
+class Fetching:
+    """Fetches what is not in the cache."""
+
+    def __init__(self, metrics: GatewayMetrics, writes: WriteQueue) -> None:
+        self._metrics = metrics
+        self._writes = writes
+        self.flights = Flights()
+
+    async def fetch(self, lost: Lost, seen: Flight | None) -> Reply:
+        """Answer a miss; `seen` is the flight that was open when its look-up began.
+
+        Raises UpstreamError where the upstream gives no answer.
+        """
+        lost.exchange.body.cancel_when_gone()
+        if lost.exchange.refreshes:  # what began earlier is not fresh enough
+            return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes))
+        for _ in range(MOST_LEADERS):
+            flight = self.flights.at(lost.key) or seen
+            if flight is None or flight.place != lost.place or not flight.may_be_joined:
+                break
+            seen = None
+            reply = await self._follow(lost, flight)
+            if reply is not None:
+                return reply
+        open_flight = self.flights.at(lost.key)
+        others_fly = open_flight is not None and open_flight.place == lost.place
+        begin = self.flights.begin_alone if others_fly else self.flights.begin
+        return await self._lead(lost, begin(lost.key, lost.place, lost.limit_bytes))
+
+    async def _lead(self, lost: Lost, flight: Flight) -> Reply:
+        reader = flight.attach()
+        flight.start(self._fly(lost, flight))
+        status = forward_headers(None, refreshed=lost.exchange.refreshes)
+        try:
+            head = await reader.head()
+            reply = await self._reply_to_leader(lost, reader, head, status)
+        except BaseException:
+            reader.detach()
+            raise
+        self.count("exact", "miss", lost.exchange)
+        return reply
+
+    async def _reply_to_leader(self, lost: Lost, reader: Reader, head: Head, status: Headers) -> Reply:
+        parts = reader.parts(lost.delivery.usage)
+        length = content_length(head.headers)
+        if head.status != 200 or head.is_stream or length is None or length > lost.limit_bytes:
+            # Errors, streams, chunks of unknown number and what is too large go out as they come.
+            headers = head.headers
+            if head.is_stream:
+                headers = [(name, value) for name, value in headers if name != b"content-length"]
+            return Reply(head.status, headers + status, parts=parts, close=reader.detach)
+        body = b"".join([part async for part in parts])
+        reader.detach()
+        return Reply(head.status, head.headers + status, body)
+
+    async def _follow(self, lost: Lost, flight: Flight) -> Reply | None:
+        """Answer from another request's flight; None where it has nothing for this one."""
+        if flight.landing is not None and flight.landing.hit is not None:
+            return self.replay(lost.exchange, _aged(flight.landing.hit), lost.delivery)
+        reader = flight.attach()
+        is_handed_on = False
+        try:
+            head = await reader.head()
+            if head.status != 200:
+                return None
+            if head.is_stream and lost.delivery.stream and flight.landing is None:
+                await reader.some()
+                is_handed_on = True
+                content_type = (b"content-type", first_of(head.headers, b"content-type"))
+                headers = [*_for_followers(head), content_type]
+                reply = Reply(200, headers, parts=reader.parts(lost.delivery.usage), close=reader.detach)
+            else:
+                landing = await reader.landing()
+                delivered = landing.kept and deliver(landing.kept, lost.delivery, lost.exchange.path)
+                if not delivered:
+                    return None
+                headers = [*_for_followers(head), *_body_headers(delivered.content_type, delivered.body)]
+                reply = Reply(200, headers, delivered.body)
+        except UpstreamError:
+            return None
+        finally:
+            if not is_handed_on:
+                reader.detach()
+        self.count("exact", "collapsed", lost.exchange)
+        reply.headers += forward_headers(None, collapsed=True)
+        return reply
+
+    async def _fly(self, lost: Lost, flight: Flight) -> None:
+        """Carry out a flight."""
+        answer: UpstreamAnswer | None = None
+        try:
+            answer = await self._ask(lost)
+            head = _head(answer)
+            flight.arrived(head)
+            intake = Intake(head.is_stream, lost.limit_bytes)
+            async for chunk in answer.chunks():
+                flight.add(intake.feed(chunk))
+                await flight.room()
+            flight.add(intake.finish())
+            flight.land(self._keep(lost, flight, head, answer))
+        except UpstreamError as e:
+            flight.fail(e)
+        except Exception as e:  # noqa: BLE001 - the edge of a task: whoever waits must hear of it
+            _log.exception("flight_failed", cache=lost.exchange.serving.policy.cache)
+            flight.fail(UpstreamUnreachable(f"the gateway failed to pass the answer on: {type(e).__name__}"))
+        finally:
+            if answer is not None:
+                answer.close()
+            if not flight.is_over:
+                flight.fail(UpstreamUnreachable("everybody who waited for the answer has gone"))
+
+    async def _ask(self, lost: Lost) -> UpstreamAnswer:
+        body = asking_for_usage(lost.raw, lost.request) if lost.delivery.stream else lost.raw
+        started = time.perf_counter()
+        upstream = lost.exchange.serving.upstream
+        answer = await upstream.send(lost.exchange.outgoing(body, plain_answer=True))
+        if answer.status in (400, 422) and body != lost.raw:
+            # It may be our wish for the usage that the upstream does not take.
+            answer.close()
+            answer = await upstream.send(lost.exchange.outgoing(lost.raw, plain_answer=True))
+        self._metrics.upstream_seconds.observe(time.perf_counter() - started)
+        return answer
+
+    def _keep(self, lost: Lost, flight: Flight, head: Head, answer: UpstreamAnswer) -> Landing:
+        """Store a whole answer, off every request's path, or count why not."""
+        exact: ExactLayer | None = lost.exchange.serving.exact
+        judgement = self._judge(lost, flight, head, answer)
+        kept, refusal = judgement.kept, judgement.refusal
+        if refusal is None and flight.is_superseded:
+            refusal = RefusalReason.CHANGED
+        if refusal is not None or kept is None or exact is None:
+            self._metrics.not_stored.labels(refusal or RefusalReason.STORE).inc()
+            return Landing(kept, None)
+        stored, upstream_seconds = kept, flight.seconds
+
+        async def write() -> RefusalReason | None:
+            try:
+                return await exact.write(
+                    lost.place, stored.content_type, stored.body, stored.usage, upstream_seconds
+                )
+            finally:
+                self.flights.close(flight)
+
+        if not self._writes.offer(write, len(stored.body)):
+            return Landing(kept, None)
+        self.flights.close_later(flight)
+        return Landing(kept, self._hit(lost, stored))
+
+    def _judge(self, lost: Lost, flight: Flight, head: Head, answer: UpstreamAnswer) -> Judgement:
+        if not flight.is_shared:
+            return Judgement(RefusalReason.TOO_LARGE, None)
+        policy, path = lost.exchange.serving.policy, lost.exchange.path
+        content_type = first_of(answer.headers, b"content-type").decode("latin-1")
+        if head.is_stream:
+            payloads = [piece.data for piece in flight.pieces if piece.data is not None]
+            return judge_stream(content_type, payloads, lost.request, path, policy)
+        whole = Answer(
+            answer.status,
+            content_type,
+            first_of(answer.headers, b"content-encoding").decode("latin-1").lower(),
+            b"".join(piece.raw for piece in flight.pieces),
+        )
+        return judge_answer(whole, lost.request, path, policy)
+
+    def _hit(self, lost: Lost, kept: KeptAnswer) -> Hit:
+        exact = lost.exchange.serving.policy.exact
+        ttl_seconds = exact.ttl_seconds if exact else 0.0
+        entry = Entry(kept.content_type, kept.body, time.time(), ttl_seconds, kept.usage)
+        return Hit(entry, 0.0, ttl_seconds, lost.place)
+
+    def replay(self, exchange: Exchange, hit: Hit, delivery: Delivery) -> Reply | None:
+        """Answer from the cache; None where the entry cannot be given the form that is wanted."""
+        delivered = deliver(hit.entry.answer, delivery, exchange.path)
+        if delivered is None:
+            return None
+        self.count("exact", "hit", exchange)
+        headers = [*_body_headers(delivered.content_type, delivered.body), *hit_headers(hit)]
+        return Reply(200, headers, delivered.body)
+
+    def count(self, layer: str, outcome: Outcome, exchange: Exchange | None) -> None:
+        """Count one request."""
+        route = exchange.route.name if exchange and exchange.route else "none"
+        self._metrics.requests.labels(layer, outcome, route).inc()
+
+
+def _head(answer: UpstreamAnswer) -> Head:
+    # Compressed events cannot be told apart, so they are relayed like any other bytes.
+    plain = first_of(answer.headers, b"content-encoding") in (b"", b"identity")
+    events = is_event_stream(first_of(answer.headers, b"content-type").decode("latin-1"))
+    # The server in front of us writes its own Date.
+    return Head(
+        answer.status, end_to_end(answer.headers, {b"date"}), answer.status == 200 and plain and events
+    )
+
+
+def _aged(hit: Hit) -> Hit:
+    age_seconds = max(0.0, time.time() - hit.entry.stored_at)
+    return replace(hit, age_seconds=age_seconds, ttl_seconds=hit.entry.ttl_seconds - age_seconds)
+
+
+def _for_followers(head: Head) -> Headers:
+    return [(name, value) for name, value in head.headers if name not in _FOLLOWERS_LACK]
+
+
+def _body_headers(content_type: str, body: bytes) -> Headers:
+    return [
+        (b"content-type", content_type.encode("latin-1")),
+        (b"content-length", str(len(body)).encode()),
+    ]
