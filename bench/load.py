@@ -96,6 +96,10 @@ class Connection(asyncio.Protocol):
         """Close it."""
         self._transport.close()
 
+    def abort(self) -> None:
+        """Break it off, as a client does that is in a hurry."""
+        self._transport.abort()
+
     def data_received(self, data: bytes) -> None:
         """Parse."""
         try:

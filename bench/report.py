@@ -28,9 +28,11 @@ def render(results: Results) -> str:
         f"{where}; load average {least} / {median} / {most} while measuring, {results.runs} runs.",
         "Cells: minimum / **median** / maximum of the runs; one value where all runs agree.",
         table(results),
+        "![Latencies of both gateways](benchmarks/latency.png)",
     ]
     if results.classes:
         parts += ["### Wrong hits by class", class_table(results)]
+        parts.append("![Wrong hits of both gateways by class](benchmarks/adversarial.png)")
     return "\n\n".join(parts)
 
 

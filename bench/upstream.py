@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import random
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
@@ -47,6 +46,8 @@ class Upstream:
     def __init__(self, conduct: Conduct | None = None, host: str = "127.0.0.1", port: int = 0) -> None:
         self.conduct = conduct or Conduct()
         self.calls = 0
+        self.failed = 0
+        self.cut = 0
         self.connections: set[_Connection] = set()
         self.random = random.Random(20261130)  # noqa: S311 - troubles, not secrets
         self._host = host
@@ -133,7 +134,8 @@ class _Connection(asyncio.Protocol):
         upstream = self._upstream
         if method == "POST":
             upstream.conduct = replace(upstream.conduct, **orjson.loads(raw))
-        state = asdict(upstream.conduct) | {"calls": upstream.calls, "connections": len(upstream.connections)}
+        counted = {"calls": upstream.calls, "failed": upstream.failed, "cut": upstream.cut}
+        state = asdict(upstream.conduct) | counted | {"connections": len(upstream.connections)}
         self._write(200 if path in ("/bench/calls", "/bench/conduct") else 404, orjson.dumps(state))
 
     async def _infer(self, path: str, query: str, headers: tuple[tuple[str, str], ...], raw: bytes) -> None:
@@ -145,11 +147,13 @@ class _Connection(asyncio.Protocol):
             await asyncio.sleep(conduct.latency_seconds)
         chance = upstream.random.random()
         if chance < conduct.failing:
+            upstream.failed += 1
             self._write(
                 503, b'{"error":{"message":"overloaded","type":"api_error","param":null,"code":"busy"}}'
             )
             return
         cut = chance < conduct.failing + conduct.cutting
+        upstream.cut += cut
         if body.get("stream") is True:
             await self._stream(events(asked, body, conduct.filling), conduct.event_seconds, cut)
         else:
@@ -177,12 +181,6 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
 
-def _settings() -> Iterator[tuple[str, float | int, str]]:
-    yield "latency-seconds", 0.0, "wait before the first byte"
-    yield "event-seconds", 0.0, "wait between two events of a stream"
-    yield "filling", 0, "further characters in each answer"
-
-
 async def _serve(port: int, conduct: Conduct) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -196,12 +194,10 @@ def main() -> None:
     """Parse the command line and serve."""
     parser = argparse.ArgumentParser(prog="python -m bench.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=9100)
-    for name, default, told in _settings():
-        parser.add_argument(
-            f"--{name}", type=type(default), default=default, help=f"{told}; default {default}"
-        )
+    parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--filling", type=int, default=0, metavar="CHARACTERS")
     asked = parser.parse_args()
-    conduct = Conduct(asked.latency_seconds, asked.event_seconds, asked.filling)
+    conduct = Conduct(latency_seconds=asked.latency, filling=asked.filling)
     with suppress(KeyboardInterrupt):
         uvloop.run(_serve(asked.port, conduct))
 

@@ -33,7 +33,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "openssl",
     ),
 }
-"""What each part needs: virtual environment, the API server's certificates, store tests, load, images, the node."""
+"""What each part needs: virtual environment, API server's certificates, store tests, load, images, node."""
 
 POLICY: Final = Path("/usr/sbin/policy-rc.d")
 """While this script answers 101, Debian starts no service that it installs (invoke-rc.d(8))."""
