@@ -181,7 +181,7 @@ def test_nothing_secret_or_private_is_logged(ready: Workspace, kubectl: Kubectl)
         client.chat("PRIVATE-QUESTION", tenant="PRIVATE-TENANT")
         client.request("POST", "/v1/chat/completions", b'{"PRIVATE-BROKEN', {"X-Tenant-Id": "PRIVATE-TENANT"})
     values = ["PRIVATE-QUESTION", "PRIVATE-TENANT", "PRIVATE-BROKEN"]
-    for name in ("demo-keys", "demo-redis"):
+    for name in ("demo-keys", "demo-admin", "demo-redis"):
         data = ready.kubectl.get("secret", name)["data"]
         values += [base64.b64decode(value).decode().strip() for value in data.values()]
     gateway = ready.kubectl.run("logs", "-l", "app.kubernetes.io/component=gateway", "--tail=-1")

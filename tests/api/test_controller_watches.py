@@ -24,7 +24,7 @@ CHILDREN = [
     for kind in CHILD_KINDS
     for name in {
         "ConfigMap": ["demo-record", "demo-redis", "demo-gateway"],
-        "Secret": ["demo-keys", "demo-redis"],
+        "Secret": ["demo-keys", "demo-admin", "demo-redis"],
         "Service": ["demo-redis", "demo-gateway"],
         "StatefulSet": ["demo-redis"],
         "Deployment": ["demo-gateway"],

@@ -29,6 +29,7 @@ CHILDREN = {
     ("ConfigMap", "demo-redis"),
     ("ConfigMap", "demo-gateway"),
     ("Secret", "demo-keys"),
+    ("Secret", "demo-admin"),
     ("Secret", "demo-redis"),
     ("Service", "demo-redis"),
     ("Service", "demo-gateway"),
@@ -324,7 +325,7 @@ async def test_no_secret_value_leaves_its_secret(harness: Harness) -> None:
     await harness.settle("outside")
     await harness.settle()
     values = ["SEKRIT-VALUE"]
-    for name in ("demo-keys", "demo-redis", "outside-keys"):
+    for name in ("demo-keys", "demo-admin", "demo-redis", "outside-keys"):
         data = (await harness.child(SECRETS, name))["data"]
         values += [base64.b64decode(value).decode() for value in data.values()]
     events = harness.kubectl("get", "events.events.k8s.io", "-o", "json")

@@ -37,6 +37,7 @@ CHILDREN = (
     "configmap/bot-gateway",
     "configmap/bot-redis",
     "secret/bot-keys",
+    "secret/bot-admin",
     "secret/bot-redis",
     "service/bot-gateway",
     "service/bot-redis",

@@ -39,6 +39,7 @@ QUESTION: dict[str, Any] = {
     "temperature": 0,
 }
 TENANT = {"X-Tenant-Id": "acme"}
+ADMIN_TOKEN = "let-me-in"
 
 
 @dataclass
@@ -147,6 +148,7 @@ class Gateway:
         self.mount("record/record.json", self.record.to_json())
         self.mount("keys/digest-key", "ab" * 32)
         self.mount("redis/url", self.redis.url("gateway"))
+        self.mount("admin/token", ADMIN_TOKEN)
 
     def mount(self, name: str, text: str) -> None:
         """Write a file as kubelet does: the new content beside the old, then one rename."""
@@ -172,7 +174,7 @@ class Gateway:
 
     async def start(self) -> None:
         """Start the process and a client."""
-        settings = GatewaySettings(self.folder, "127.0.0.1", 0, 0, lame_duck_seconds=0)
+        settings = GatewaySettings(self.folder, "127.0.0.1", 0, 0, 0, lame_duck_seconds=0)
         self.process = GatewayProcess(settings)
         await self.process.start()
         self.client = aiohttp.ClientSession(auto_decompress=False)
@@ -215,6 +217,20 @@ class Gateway:
         """Ask the management port."""
         url = f"http://127.0.0.1:{self.process.management_port}{path}"
         async with self.client.get(url) as response:
+            return Answered(response.status, response.headers, await response.read())
+
+    async def admin(
+        self, path: str, document: object = None, *, method: str = "", token: str | None = ADMIN_TOKEN
+    ) -> Answered:
+        """Ask the admin port; POST where there is a document to send, else GET."""
+        url = f"http://127.0.0.1:{self.process.admin_port}{path}"
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        async with self.client.request(
+            method or ("GET" if document is None else "POST"),
+            url,
+            headers=headers,
+            data=None if document is None else json.dumps(document),
+        ) as response:
             return Answered(response.status, response.headers, await response.read())
 
     async def metric(self, name: str, **labels: str) -> float:

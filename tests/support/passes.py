@@ -24,7 +24,9 @@ from cachewright.render.settings import RenderSettings
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SETTINGS = RenderSettings(gateway_image="registry.example/cachewright:0.1.0")
-FRESH = FreshSecrets(digest_key="ab" * 32, gateway_password="g" * 43, operator_password="o" * 43)
+FRESH = FreshSecrets(
+    digest_key="ab" * 32, admin_token="t" * 43, gateway_password="g" * 43, operator_password="o" * 43
+)
 
 
 def observed(document: Manifest, **parts: Any) -> Observed:
@@ -55,6 +57,7 @@ class World:
         self.version += 1
         fresh = FreshSecrets(
             digest_key=f"{self.version:064x}",
+            admin_token=f"admin-{self.version:037d}",
             gateway_password=f"gateway-{self.version:035d}",
             operator_password=f"operator-{self.version:035d}",
         )

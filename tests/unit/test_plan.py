@@ -16,6 +16,8 @@ from cachewright.reconcile.state import Foreign, SecretProblem, SecretState, Sec
 from tests.support.caches import EXTERNAL_REDIS, UID, cache_document
 from tests.support.passes import NOW, SETTINGS, World, observed
 
+SECRETS = ("demo-keys", "demo-admin", "demo-redis")
+
 
 @pytest.fixture
 def world() -> World:
@@ -33,6 +35,7 @@ def test_a_new_object_gets_a_record_and_every_child_in_one_pass() -> None:
     assert planned.record_write.record.layers["Exact"].keyspace.incarnation == 1
     assert {(child["kind"], child["metadata"]["name"]) for child in planned.applies} == {
         ("Secret", "demo-keys"),
+        ("Secret", "demo-admin"),
         ("Secret", "demo-redis"),
         ("ConfigMap", "demo-redis"),
         ("NetworkPolicy", "demo-redis"),
@@ -99,11 +102,11 @@ def test_every_deleted_child_comes_back(world: World) -> None:
 
 
 def test_generated_values_are_kept(world: World) -> None:
-    """Passwords and the digest key stay what they were, whatever a pass draws."""
-    before = copy.deepcopy([world.children["Secret", name]["data"] for name in ("demo-keys", "demo-redis")])
+    """Passwords, the admin token and the digest key stay what they were, whatever a pass draws."""
+    before = copy.deepcopy([world.children["Secret", name]["data"] for name in SECRETS])
     world.change(layers={"exact": {"ttl": "1h"}})
     world.settle()
-    assert before == [world.children["Secret", name]["data"] for name in ("demo-keys", "demo-redis")]
+    assert before == [world.children["Secret", name]["data"] for name in SECRETS]
 
 
 @pytest.mark.parametrize(

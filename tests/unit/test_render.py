@@ -25,6 +25,7 @@ SETTINGS = RenderSettings(gateway_image="cachewright:0.1.0")
 INPUTS = RenderInputs(
     cache_id="0123456789abcdef",
     digest_key="ab" * 32,
+    admin_token="ADMIN-PASSWORD",
     key_id="cafe0123",
     redis=RedisCredentials(gateway_password="GATEWAY-PASSWORD", operator_password="OPERATOR-PASSWORD"),
     users_acl="user default off\n",

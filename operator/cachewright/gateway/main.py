@@ -40,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--management-port", type=int, default=9090, help="health and metrics (default: %(default)s)"
     )
+    parser.add_argument(
+        "--admin-port",
+        type=int,
+        default=9091,
+        help="stats and purge; opened only where admin/token is mounted (default: %(default)s)",
+    )
     parser.add_argument("--log-format", choices=("json", "console"), default="json")
     parser.add_argument("--log-level", choices=LOG_LEVELS, default="info")
 
@@ -47,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT and return the exit code."""
     configure_logs(options.log_format, options.log_level)
-    settings = GatewaySettings(options.config_dir, options.host, options.port, options.management_port)
+    settings = GatewaySettings(
+        options.config_dir, options.host, options.port, options.management_port, options.admin_port
+    )
     uvloop.run(_serve(settings))
     return 0
 

@@ -25,6 +25,7 @@ STORE_URL: Final = "redis/url"
 UPSTREAM_KEY: Final = "upstream/key"
 UPSTREAM_CA: Final = "upstream-ca/ca.crt"
 API_KEYS: Final = "api-keys/keys"
+ADMIN: Final = "admin/token"
 
 CONFIGURATION: Final = (POLICY, DIGEST_KEY, STORE_URL, UPSTREAM_KEY, UPSTREAM_CA, API_KEYS)
 """Everything but the record, which changes on its own."""
@@ -58,6 +59,10 @@ class Mounts:
     def read_record(self) -> Record:
         """Read the record; raises InvalidDocument."""
         return Record.from_json(self._text(RECORD))
+
+    def read_admin_token(self) -> bytes | None:
+        """Read the admin port's token; None where there is no such file; raises InvalidDocument."""
+        return self._secret(ADMIN).encode() if self._stat(ADMIN) else None
 
     def read_configuration(self) -> Configuration:
         """Read everything the policy names; raises InvalidDocument if any of it is missing or wrong."""

@@ -1,4 +1,4 @@
-"""The gateway process: from a folder of mounts to two listening ports, until it is told to stop.
+"""The gateway process: from a folder of mounts to its listening ports, until it is told to stop.
 
 Started by `gateway.main`; tests start it in their own loop.
 """
@@ -17,6 +17,7 @@ import structlog
 import uvicorn
 
 from cachewright.errors import InvalidInput, StoreError
+from cachewright.gateway.admin import AdminApp, AdminState
 from cachewright.gateway.app import GatewayApp
 from cachewright.gateway.assembly import Assembly
 from cachewright.gateway.flow import Flow
@@ -24,7 +25,7 @@ from cachewright.gateway.health import Health
 from cachewright.gateway.http10 import TrafficProtocol
 from cachewright.gateway.management import ManagementApp
 from cachewright.gateway.metrics import GatewayMetrics
-from cachewright.gateway.mounts import CONFIGURATION, RECORD, Mounts, Signature
+from cachewright.gateway.mounts import ADMIN, CONFIGURATION, RECORD, Mounts, Signature
 from cachewright.gateway.throttle import Throttle
 from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.record import Record
@@ -43,6 +44,9 @@ DRAIN_WRITES_SECONDS: Final = 2.0
 _log = structlog.get_logger(__name__)
 
 
+App = GatewayApp | ManagementApp | AdminApp
+
+
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
     """How one gateway process runs."""
@@ -52,6 +56,8 @@ class GatewaySettings:
     port: int
     """0: any free one."""
     management_port: int
+    admin_port: int | None = None
+    """None: not opened; else opened where a token is mounted."""
     lame_duck_seconds: float = 3.0
     """How long requests are still taken after SIGTERM, until every balancer has heard of it."""
 
@@ -70,19 +76,23 @@ class GatewayProcess:
         self._assembly = Assembly(self.metrics, self._throttle)
         self._record: Record | None = None
         """The mounted record as last read; what is known may be newer."""
+        self._admin_token: bytes | None = None
+        """As last read."""
         self._seen: dict[str, Signature] = {}
         self._servers: list[_Server] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._awaiting_store: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Read the mounts and listen on both ports; raises OSError or SystemExit where a port is taken."""
+        """Read the mounts and listen on all ports; raises OSError or SystemExit where a port is taken."""
         self._refresh()
         await self._assembly.warm()
-        apps: list[tuple[GatewayApp | ManagementApp, int]] = [
+        apps: list[tuple[App, int]] = [
             (GatewayApp(self._flow, self.health, self._throttle, self.metrics), self._settings.port),
             (ManagementApp(self.health, self.metrics.registry), self._settings.management_port),
         ]
+        if self._admin_token is not None and self._settings.admin_port is not None:
+            apps.append((self._admin_app(), self._settings.admin_port))
         self._servers = [_Server(_server_config(app, self._settings.host, port)) for app, port in apps]
         self._tasks = [asyncio.create_task(server.serve()) for server in self._servers]
         self._tasks.append(asyncio.create_task(self._watch()))
@@ -92,7 +102,12 @@ class GatewayProcess:
                 if task.done():
                     task.result()
             await asyncio.sleep(0.005)
-        _log.info("gateway_started", port=self.port, management_port=self.management_port)
+        _log.info(
+            "gateway_started",
+            port=self.port,
+            management_port=self.management_port,
+            admin_port=self.admin_port,
+        )
 
     @property
     def port(self) -> int:
@@ -104,6 +119,11 @@ class GatewayProcess:
         """The management port in use."""
         return self._servers[1].bound_port
 
+    @property
+    def admin_port(self) -> int | None:
+        """The admin port in use; None where it is not opened."""
+        return self._servers[2].bound_port if len(self._servers) > 2 else None
+
     async def stop(self) -> None:
         """Turn unready, let answers in flight end, write what waits, close everything; bounded."""
         self.health.draining = True
@@ -113,6 +133,7 @@ class GatewayProcess:
             server.should_exit = True
         *serving, watching = self._tasks
         await asyncio.gather(*serving, return_exceptions=True)
+        await self._flow.aclose()
         given_up = await self._writes.drain(DRAIN_WRITES_SECONDS)
         watching.cancel()
         if self._awaiting_store is not None:
@@ -150,6 +171,9 @@ class GatewayProcess:
             with self._keeping_last_good("configuration"):
                 self._flow.serving = self._assembly.build(self._mounts.read_configuration())
                 _log.info("configuration_read", cache=self._flow.serving.policy.cache)
+        if self._changed("admin_token", ADMIN):
+            with self._keeping_last_good("admin_token"):
+                self._admin_token = self._mounts.read_admin_token() or self._admin_token
         serving = self._flow.serving
         if serving is None or self._record is None:
             return
@@ -159,6 +183,16 @@ class GatewayProcess:
         if known.best is not None:
             self.metrics.record_revision.set(known.best.revision)
         self.health.configured = known.best is not None
+
+    def _admin_app(self) -> AdminApp:
+        def state() -> AdminState | None:
+            serving = self._flow.serving
+            if serving is None:
+                return None
+            known = self._assembly.known_record(serving.policy.cache_id)
+            return AdminState(serving, known.best, self.health.ready)
+
+        return AdminApp(lambda: self._admin_token, state, self.metrics.registry)
 
     def _changed(self, kind: str, *names: str) -> bool:
         signature = self._mounts.signature(*names)
@@ -188,7 +222,7 @@ class _Server(uvicorn.Server):
         return port
 
 
-def _server_config(app: GatewayApp | ManagementApp, host: str, port: int) -> uvicorn.Config:
+def _server_config(app: App, host: str, port: int) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=host,

@@ -1,4 +1,4 @@
-"""Values that are generated once and then kept: the digest key and the store's passwords. Pure.
+"""Values that are generated once and then kept: the digest key, the admin token, the store's passwords. Pure.
 
 What stands in our Secrets wins; only where there is nothing usable does a pass's fresh value come in.
 """
@@ -13,12 +13,12 @@ from typing import Final
 
 from cachewright.reconcile.state import Observed
 from cachewright.render.inputs import RedisCredentials
-from cachewright.render.metadata import keys_name, redis_name
+from cachewright.render.metadata import admin_name, keys_name, redis_name
 
 KEY_ID_LENGTH: Final = 8
 
 _DIGEST_KEY: Final = re.compile(r"[0-9a-f]{64}")
-_PASSWORD: Final = re.compile(r"[A-Za-z0-9_-]{32,}")
+_RANDOM_WORD: Final = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 
 def digest_key_of(observed: Observed) -> str:
@@ -32,14 +32,20 @@ def key_id_of(digest_key: str) -> str:
     return hashlib.sha256(digest_key.encode()).hexdigest()[:KEY_ID_LENGTH]
 
 
+def admin_token_of(observed: Observed) -> str:
+    """Return the token of the gateways' admin port."""
+    token = _secret_text(observed, admin_name(observed.name), "token")
+    return token if _RANDOM_WORD.fullmatch(token) else observed.fresh.admin_token
+
+
 def redis_credentials_of(observed: Observed) -> RedisCredentials:
     """Return the managed store's passwords."""
     name = redis_name(observed.name)
     gateway = _secret_text(observed, name, "gateway-password")
     operator = _secret_text(observed, name, "operator-password")
     return RedisCredentials(
-        gateway_password=gateway if _PASSWORD.fullmatch(gateway) else observed.fresh.gateway_password,
-        operator_password=operator if _PASSWORD.fullmatch(operator) else observed.fresh.operator_password,
+        gateway_password=gateway if _RANDOM_WORD.fullmatch(gateway) else observed.fresh.gateway_password,
+        operator_password=operator if _RANDOM_WORD.fullmatch(operator) else observed.fresh.operator_password,
     )
 
 

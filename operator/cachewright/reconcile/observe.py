@@ -203,6 +203,7 @@ async def _store_state(
 def _fresh_secrets() -> FreshSecrets:
     return FreshSecrets(
         digest_key=secrets.token_hex(32),
+        admin_token=secrets.token_urlsafe(32),
         gateway_password=secrets.token_urlsafe(32),
         operator_password=secrets.token_urlsafe(32),
     )

@@ -17,7 +17,7 @@ from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import RECORD_DATA_KEY, Record
 from cachewright.reconcile.checks import first_finding, immutable_choices
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
-from cachewright.reconcile.generated import digest_key_of, key_id_of, redis_credentials_of
+from cachewright.reconcile.generated import admin_token_of, digest_key_of, key_id_of, redis_credentials_of
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record
 from cachewright.render.children import build_children
@@ -109,6 +109,7 @@ def _inputs(observed: Observed, record: Record, cache: InferenceCache) -> Render
     return RenderInputs(
         cache_id=record.cache_id,
         digest_key=digest_key,
+        admin_token=admin_token_of(observed),
         key_id=key_id_of(digest_key),
         redis=credentials,
         users_acl=_users_acl(record.cache_id, credentials.gateway_password, credentials.operator_password)

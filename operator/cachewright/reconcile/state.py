@@ -67,6 +67,7 @@ class FreshSecrets:
     """Random values drawn for this pass; used only where nothing was generated before."""
 
     digest_key: str = field(repr=False)
+    admin_token: str = field(repr=False)
     gateway_password: str = field(repr=False)
     operator_password: str = field(repr=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.render.gateway import (
+    build_admin_secret,
     build_gateway_config_map,
     build_gateway_deployment,
     build_gateway_pod_disruption_budget,
@@ -11,7 +12,7 @@ from cachewright.render.gateway import (
     build_keys_secret,
 )
 from cachewright.render.inputs import RenderInputs
-from cachewright.render.metadata import Manifest, gateway_name, keys_name, redis_name
+from cachewright.render.metadata import Manifest, admin_name, gateway_name, keys_name, redis_name
 from cachewright.render.redis import (
     build_redis_config_map,
     build_redis_network_policy,
@@ -26,6 +27,7 @@ def build_children(cache: InferenceCache, inputs: RenderInputs, settings: Render
     """Render every child but the record, in the order in which they are applied."""
     return [
         build_keys_secret(cache, inputs.digest_key),
+        build_admin_secret(cache, inputs.admin_token),
         *_redis(cache, inputs, settings),
         *_gateway(cache, inputs, settings),
     ]
@@ -39,6 +41,7 @@ def expected_names(cache_name: str, *, managed_redis: bool) -> frozenset[tuple[s
     return frozenset(
         {
             ("Secret", keys_name(cache_name)),
+            ("Secret", admin_name(cache_name)),
             *((kind, redis) for kind in redis_kinds),
             *((kind, gateway) for kind in gateway_kinds),
         }

@@ -11,6 +11,7 @@ from cachewright.policy.from_spec import build_policy
 from cachewright.render.inputs import RenderInputs
 from cachewright.render.metadata import (
     Manifest,
+    admin_name,
     child_metadata,
     gateway_name,
     keys_name,
@@ -34,6 +35,7 @@ from cachewright.render.settings import RenderSettings
 
 HTTP_PORT: Final = 8080
 MANAGEMENT_PORT: Final = 9090
+ADMIN_PORT: Final = 9091
 
 GATEWAY_USER: Final = 65532
 """The uid that the project's image runs as."""
@@ -59,6 +61,17 @@ def build_keys_secret(cache: InferenceCache, digest_key: str) -> Manifest:
     }
 
 
+def build_admin_secret(cache: InferenceCache, token: str) -> Manifest:
+    """Render the token of the admin port, apart from all else so that it can be handed out alone."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": secret_metadata(cache, admin_name(cache.metadata.name), "gateway"),
+        "data": encode_secret_data({"token": token}),
+    }
+
+
 def build_gateway_config_map(cache: InferenceCache, inputs: RenderInputs) -> Manifest:
     """Render the policy that gateways enact."""
     return {
@@ -81,6 +94,7 @@ def build_gateway_service(cache: InferenceCache) -> Manifest:
             "ports": [
                 {"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP"},
                 {"name": "metrics", "port": MANAGEMENT_PORT, "targetPort": "metrics", "protocol": "TCP"},
+                {"name": "admin", "port": ADMIN_PORT, "targetPort": "admin", "protocol": "TCP"},
             ],
         },
     }
@@ -148,10 +162,13 @@ def _gateway_container(cache: InferenceCache, settings: RenderSettings) -> Manif
             str(HTTP_PORT),
             "--management-port",
             str(MANAGEMENT_PORT),
+            "--admin-port",
+            str(ADMIN_PORT),
         ],
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": MANAGEMENT_PORT, "protocol": "TCP"},
+            {"name": "admin", "containerPort": ADMIN_PORT, "protocol": "TCP"},
         ],
         "startupProbe": {**_probe("/healthz"), "periodSeconds": 1, "failureThreshold": 60},
         "readinessProbe": {**_probe("/readyz"), "periodSeconds": 5, "failureThreshold": 2},
@@ -180,6 +197,7 @@ def _config_volumes(cache: InferenceCache) -> list[Manifest]:
         config_volume("policy", gateway_name(name)),
         config_volume("record", record_name(name)),
         secret_volume("keys", keys_name(name), {"digest-key": "digest-key"}),
+        secret_volume("admin", admin_name(name), {"token": "token"}),
     ]
     external = spec.stores.redis.external
     if external is None:

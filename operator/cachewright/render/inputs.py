@@ -23,6 +23,8 @@ class RenderInputs:
     cache_id: str
     digest_key: str = field(repr=False)
     """64 hex digits, generated once and kept in the Secret `<name>-keys`."""
+    admin_token: str = field(repr=False)
+    """Opens the gateways' admin port; generated once and kept in the Secret `<name>-admin`."""
     key_id: str
     """Names the digest key without telling it."""
     redis: RedisCredentials | None

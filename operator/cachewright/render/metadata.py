@@ -34,6 +34,11 @@ def keys_name(cache_name: str) -> str:
     return f"{cache_name}-keys"
 
 
+def admin_name(cache_name: str) -> str:
+    """Name of the Secret with the admin token."""
+    return f"{cache_name}-admin"
+
+
 def redis_name(cache_name: str) -> str:
     """Name of everything that belongs to the managed Redis or Valkey."""
     return f"{cache_name}-redis"
