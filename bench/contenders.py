@@ -23,7 +23,7 @@ from bench.processes import free_port, running
 from cachewright.crd.validation import load
 from cachewright.keys.record import Record
 from cachewright.policy.from_spec import build_policy
-from tests.adversarial.cases import ALIAS, MODEL, ROLE_HEADER, TENANT_HEADER, VARY_HEADER
+from tests.adversarial.cases import ALIAS, ARM_HEADER, MODEL, ROLE_HEADER, TENANT_HEADER, VARY_HEADER
 
 LITELLM: Final = "litellm[proxy]==1.106.12"
 PLOTTER: Final = "matplotlib"
@@ -61,9 +61,13 @@ def install_peer() -> Path:
     return python
 
 
-def manifest(upstream_url: str, ample_budget: bool) -> dict[str, Any]:
-    """Return the object that our gateway enacts; its budgets are the defaults unless they shall be ample."""
-    budget = {"limits": {"budget": {"exact": "5s", "total": "5s"}}} if ample_budget else {}
+def manifest(upstream_url: str, adversarial: bool) -> dict[str, Any]:
+    """Return the object that our gateway enacts: all defaults, unless it is for the adversarial set."""
+    route = {"name": "chat", "match": {"path": "/v1/chat/completions"}, "layers": ["Exact"]}
+    ample: dict[str, Any] = {
+        "limits": {"budget": {"exact": "5s", "total": "5s"}},
+        "routes": [{**route, "experiment": {"armHeader": ARM_HEADER}}],
+    }
     return {
         "apiVersion": "cachewright.dev/v1alpha1",
         "kind": "InferenceCache",
@@ -77,19 +81,19 @@ def manifest(upstream_url: str, ample_budget: bool) -> dict[str, Any]:
             },
             "stores": {"redis": {"managed": {}}},
             "layers": {"exact": {"ttl": "30m"}},
-            **budget,
+            **(ample if adversarial else {}),
         },
     }
 
 
 @contextmanager
 def run_ours(
-    folder: Path, cache_id: str, store_url: str, upstream_url: str, *, ample_budget: bool = False
+    folder: Path, cache_id: str, store_url: str, upstream_url: str, *, adversarial: bool = False
 ) -> Iterator[Contender]:
     """Run `cachewright gateway` on mounts as a cluster would give it."""
     digest_key = secrets.token_hex(32)
     key_id = hashlib.sha256(digest_key.encode()).hexdigest()[:8]
-    policy = build_policy(load(manifest(upstream_url, ample_budget)), cache_id, key_id)
+    policy = build_policy(load(manifest(upstream_url, adversarial)), cache_id, key_id)
     record = Record(cache_id, 0, 0).with_layer("Exact", "b" * 16, policy.binding, "2026-11-30T00:00:00Z")
     mounts = {
         "policy/policy.json": policy.to_json(),

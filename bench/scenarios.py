@@ -217,11 +217,12 @@ def _add_trouble(
 async def adversarial(stage: Stage, results: Results, plan: Plan) -> None:
     """The adversarial set: answers that were computed for somebody or something else.
 
-    Our gateway gets an ample budget here: a look-up that a busy machine cuts short would hide a wrong hit.
+    Our gateway has an experiment and an ample budget here: a look-up that a busy machine cuts short would
+    hide a wrong hit.
     """
     await stage.conduct(latency_seconds=0.0, filling=0)
-    cases = [case for case in load_cases() if not case.needs]
-    context = set_up(with_peer=False, under=stage, ample_budget=True)
+    cases = load_cases()
+    context = set_up(with_peer=False, under=stage, adversarial=True)
     patient = await asyncio.to_thread(context.__enter__)
     try:
         await _adversarial(patient.contenders + stage.contenders[1:], cases, results, plan)

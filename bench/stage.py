@@ -41,7 +41,7 @@ class Stage:
 
 @contextmanager
 def set_up(
-    with_peer: bool, store_url: str | None = None, under: Stage | None = None, *, ample_budget: bool = False
+    with_peer: bool, store_url: str | None = None, under: Stage | None = None, *, adversarial: bool = False
 ) -> Iterator[Stage]:
     """Start everything and end it with the block.
 
@@ -63,7 +63,7 @@ def set_up(
             return store_url.replace("USER", user) if store_url else store.url(user)
 
         ours = run_ours(
-            folder / "ours", store.cache_id, address("gateway"), upstream_url, ample_budget=ample_budget
+            folder / "ours", store.cache_id, address("gateway"), upstream_url, adversarial=adversarial
         )
         contenders = [stack.enter_context(ours)]
         if with_peer:

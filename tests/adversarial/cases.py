@@ -22,12 +22,16 @@ TENANT: Final = "acme"
 ROLE: Final = "admin"
 TENANT_HEADER: Final = "X-Tenant-Id"
 ROLE_HEADER: Final = "X-User-Role"
+ARM: Final = "control"
+ARM_HEADER: Final = "X-Experiment-Arm"
 VARY_HEADER: Final = "X-Prompt-Variant"
 
 MARK: Final = "{case}"
 """Stands for a text of its own in each run and case, so that no case meets the answers of another."""
 
-_FIELDS: Final = frozenset({"tenant", "role", "headers", "path", "query", "set", "unset", "messages", "raw"})
+_FIELDS: Final = frozenset(
+    {"tenant", "role", "arm", "headers", "path", "query", "set", "unset", "messages", "raw"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,6 @@ class Case:
     a: Request
     b: Request
     share: bool
-    needs: str
-    """A feature that the gateway must be configured for; empty for most."""
 
     @property
     def id(self) -> str:
@@ -77,7 +79,6 @@ def _read(path: Path) -> list[Case]:
             a=_request(case["a"]),
             b=_request(case["b"]),
             share=document.get("share", False),
-            needs=document.get("needs", ""),
         )
         for case in document["cases"]
     ]
@@ -86,7 +87,11 @@ def _read(path: Path) -> list[Case]:
 def _request(told: Mapping[str, Any]) -> Request:
     if unknown := set(told) - _FIELDS:
         raise ValueError(f"unknown fields: {', '.join(sorted(unknown))}")
-    named = [(TENANT_HEADER, told.get("tenant", TENANT)), (ROLE_HEADER, told.get("role", ROLE))]
+    named = [
+        (TENANT_HEADER, told.get("tenant", TENANT)),
+        (ROLE_HEADER, told.get("role", ROLE)),
+        (ARM_HEADER, told.get("arm", ARM)),
+    ]
     headers = [(name, value) for name, value in named if value is not None]
     headers += [(name, value) for name, value in told.get("headers", [])]
     return Request(told.get("path", CHAT), told.get("query", ""), tuple(headers), _body(told))

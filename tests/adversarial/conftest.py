@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.upstream import Upstream
-from tests.adversarial.cases import ALIAS, ROLE_HEADER, VARY_HEADER
+from tests.adversarial.cases import ALIAS, ARM_HEADER, ROLE_HEADER, VARY_HEADER
 from tests.gateway.harness import Gateway, running
 from tests.support.redis_servers import RedisServer, run_redis
 
@@ -29,12 +29,13 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 @pytest.fixture
 async def gateway(tmp_path: Path, store: RedisServer, upstream: Upstream) -> AsyncIterator[Gateway]:
-    """A gateway with roles, an alias and a vary header of its own."""
+    """A gateway with roles, an experiment, an alias and a vary header of its own."""
     mounts = Gateway(tmp_path, store, upstream.url)
     mounts.enact(
         tenancy={"role_header": ROLE_HEADER.lower()},
         upstream={"vary_headers": (*mounts.policy.upstream.vary_headers, VARY_HEADER.lower())},
         model_aliases=(ALIAS,),
+        routes=(mounts.policy.routes[0].model_copy(update={"arm_header": ARM_HEADER.lower()}),),
     )
     async with running(mounts):
         yield mounts
