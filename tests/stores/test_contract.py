@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from cachewright.keys.credentials import MarkerName
 from cachewright.stores.protocols import Found, Marks
 from tests.stores.conftest import Subject
 from tests.support.waiting import until
@@ -175,3 +177,32 @@ async def test_counters_outlive_a_switch(subject: Subject) -> None:
     await published(subject, 1)
     await published(subject, 2)
     assert await generations(subject) == (1, 1)
+
+
+MARKER = MarkerName("", "7c" * 32)
+
+
+async def test_a_marker_stays_until_its_ttl_ends(subject: Subject) -> None:
+    """Setting it anew prolongs it; nobody else's is touched."""
+    name = replace(MARKER, cache_id=subject.cache_id)
+    other = replace(name, digest="7d" * 32)
+    assert await subject.store.marker_seconds(name) == 0
+    await subject.store.set_marker(name, 0.05)
+    await subject.store.set_marker(name, 60)
+    assert 59 < await subject.store.marker_seconds(name) <= 60
+    assert await subject.store.marker_seconds(other) == 0
+    await subject.store.set_marker(other, 0.05)
+
+    async def is_gone() -> bool:
+        return await subject.store.marker_seconds(other) == 0
+
+    await until(is_gone, seconds=5)
+
+
+async def test_a_removed_marker_is_gone(subject: Subject) -> None:
+    """At once; removing it again is no error."""
+    name = replace(MARKER, cache_id=subject.cache_id)
+    await subject.store.set_marker(name, 60)
+    for _ in range(2):
+        await subject.store.remove_marker(name)
+        assert await subject.store.marker_seconds(name) == 0

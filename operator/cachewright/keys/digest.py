@@ -124,6 +124,11 @@ def record_key(cache_id: str, tag: str) -> str:
     return f"{{{KEY_SCHEME}:{cache_id}:{tag}}}:record"
 
 
+def key_prefix(cache_id: str) -> str:
+    """Return what every key of one cache begins with."""
+    return f"{{{KEY_SCHEME}:{cache_id}:"
+
+
 def key_pattern(cache_id: str) -> str:
     """Match every key of one cache, as Redis ACLs do."""
-    return f"{{{KEY_SCHEME}:{cache_id}:*"
+    return f"{key_prefix(cache_id)}*"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName
 from cachewright.keys.record import Record
 
@@ -83,6 +84,19 @@ class GenerationStore(Protocol):
         """
 
 
+class MarkerStore(Protocol):
+    """Markers: that they are there is all they say."""
+
+    async def set_marker(self, name: MarkerName, ttl_seconds: float) -> None:
+        """Set a marker, or set its TTL anew."""
+
+    async def marker_seconds(self, name: MarkerName) -> float:
+        """Return how long a marker stays; 0 where there is none."""
+
+    async def remove_marker(self, name: MarkerName) -> None:
+        """Remove a marker if it is there."""
+
+
 class LockStore(Protocol):
     """Locks on making an entry, so that one of many gateways asks the upstream for it.
 
@@ -99,5 +113,28 @@ class LockStore(Protocol):
         """Return the token that holds the lock; None while it is free."""
 
 
-class CacheStore(EntryStore, GenerationStore, LockStore, RecordStore, Protocol):
+class KeyListener(Protocol):
+    """Who keeps copies of entries and wants to hear when they are outdated."""
+
+    def keys_changed(self, keys: Sequence[str]) -> None:
+        """Hear that these keys were written, removed, evicted or have ended."""
+
+    def keys_lost(self) -> None:
+        """Hear that any key may have changed: changes were not followed for a while."""
+
+
+class TrackingStore(Protocol):
+    """How copies outside the store are kept honest."""
+
+    async def read_marks(self, cache_id: str) -> dict[str, Marks]:
+        """Read the marks under all hash tags; those without a copy of the record are left out."""
+
+    async def follow_keys(self, cache_id: str, listener: KeyListener) -> None:
+        """Tell the listener of changed keys of a cache until cancelled, through failures and restarts.
+
+        Soon, mostly and often twice, but never reliably: what must not be missed is in the marks.
+        """
+
+
+class CacheStore(EntryStore, GenerationStore, LockStore, MarkerStore, RecordStore, TrackingStore, Protocol):
     """A store that holds all of it, under the same hash tags."""

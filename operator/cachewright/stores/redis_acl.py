@@ -13,8 +13,8 @@ from cachewright.keys.digest import key_pattern
 RECORD_COMMANDS: Final = ("ping", "eval", "hget", "hset", "hincrby")
 """What publishing and reading the record takes; commands inside scripts count too."""
 
-ENTRY_COMMANDS: Final = ("del", "evalsha", "get", "hmget", "set")
-"""What entries and their locks take beyond that."""
+ENTRY_COMMANDS: Final = ("del", "evalsha", "get", "hmget", "pttl", "set")
+"""What entries, their locks and markers take beyond that."""
 
 TRACKING_COMMANDS: Final = ("client|tracking",)
 """What hearing of changed keys takes."""

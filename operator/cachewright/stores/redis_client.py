@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +22,7 @@ from redis.asyncio import (
     UnixDomainSocketConnection,
 )
 from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
@@ -81,6 +82,29 @@ class RedisLink:
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError, ValueError) as e:
             raise _converted(action, e) from e
 
+    async def connections_to_primaries(self) -> dict[str, AbstractConnection]:
+        """Make a connection of its own to each server that takes writes, speaking RESP3; by address."""
+        options = {**connection_options(self.url), "protocol": 3}
+        if self.url.topology is Topology.UNIX:
+            path = self.url.path
+            return {path: UnixDomainSocketConnection(path=path, db=self.url.db, **options)}
+        if self.tls_context is not None:
+            options |= {"tls_context": self.tls_context, **tls_options(self.url)}
+        kind = TlsConnection if self.url.tls else Connection
+        hosts = await self._primaries()
+        return {
+            f"{host}:{port}": kind(host=host, port=port, db=self.url.db, **options) for host, port in hosts
+        }
+
+    async def _primaries(self) -> Sequence[tuple[str, int]]:
+        async with self.use("find the servers") as client:
+            if isinstance(client, RedisCluster):
+                await client.initialize()
+                return [(node.host, int(node.port)) for node in client.get_primaries()]
+            if isinstance(client.connection_pool, SentinelConnectionPool):
+                return [await client.connection_pool.get_master_address()]  # type: ignore[no-untyped-call]
+        return self.url.hosts
+
     async def aclose(self) -> None:
         """Close all connections."""
         if isinstance(self._client, Redis):
@@ -102,7 +126,7 @@ def connection_options(url: RedisUrl) -> dict[str, Any]:
         "username": url.username,
         "password": url.password,
         "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
-        "socket_timeout": None,  # bounded by RedisLink.use, without a timer for each read
+        "socket_timeout": None,  # bounded by RedisLink.use, without timers that may swallow a cancellation
         "protocol": 2,  # AUTH alone, so that the ACL users need no further connection commands
         "driver_info": None,
         "retry": Retry(NoBackoff(), 0),

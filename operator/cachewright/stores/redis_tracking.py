@@ -1,0 +1,93 @@
+"""Changed keys in Redis or Valkey, as the server tells of them: client tracking in broadcast mode.
+
+One connection to each server that takes writes hears of every key under the cache's prefix. A connection
+that falls silent is asked for a sign of life, since one that is half open would stay silent for ever.
+Used by the exact layer's copies in process memory, through CacheStore.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from redis import exceptions
+from redis.asyncio.connection import AbstractConnection
+
+from cachewright.errors import StoreError, StoreUnavailable
+from cachewright.keys.digest import key_prefix, record_key
+from cachewright.keys.scheme import TAGS
+from cachewright.stores.protocols import KeyListener, Marks
+from cachewright.stores.redis_client import COMMAND_TIMEOUT_SECONDS, RedisLink
+
+SILENCE_SECONDS: Final = 2.0
+"""Without a message for so long, a PING is sent; without an answer for as long again, the server is lost."""
+
+RECONNECT_SECONDS: Final = 0.5
+
+
+class RedisTrackingStore:
+    """TrackingStore on Redis or Valkey."""
+
+    _link: RedisLink
+
+    async def read_marks(self, cache_id: str) -> dict[str, Marks]:
+        """Read the marks under all hash tags, in one round trip to each server."""
+        async with self._link.use("read the marks") as client:
+            pipeline = client.pipeline(transaction=False)
+            for tag in TAGS:
+                pipeline.hmget(record_key(cache_id, tag), "revision", "changes")
+            held: list[Sequence[Any]] = await pipeline.execute()
+            return {
+                tag: Marks(int(revision), int(changes or 0))
+                for tag, (revision, changes) in zip(TAGS, held, strict=True)
+                if revision is not None
+            }
+
+    async def follow_keys(self, cache_id: str, listener: KeyListener) -> None:
+        """Tell the listener of changed keys of a cache until cancelled, through failures and restarts."""
+        while True:
+            try:
+                connections = await self._link.connections_to_primaries()
+                async with asyncio.TaskGroup() as group:
+                    for connection in connections.values():
+                        group.create_task(_follow(connection, key_prefix(cache_id), listener))
+            except* (StoreError, exceptions.RedisError, exceptions.RedisClusterException, OSError):
+                listener.keys_lost()
+            await asyncio.sleep(RECONNECT_SECONDS)
+
+
+async def _follow(connection: AbstractConnection, prefix: str, listener: KeyListener) -> None:
+    async def hear(message: list[Any]) -> bool:
+        keys: list[bytes] | None = message[1]
+        if keys is None:  # the whole database was emptied
+            listener.keys_lost()
+        else:
+            listener.keys_changed([key.decode("utf-8", "replace") for key in keys])
+        return True
+
+    try:
+        async with asyncio.timeout(COMMAND_TIMEOUT_SECONDS):
+            await connection.connect()  # type: ignore[no-untyped-call]
+            # redis-py offers this to its synchronous client only; its minor version is pinned, and a test
+            # notices when this ends to work.
+            connection._parser.set_invalidation_push_handler(hear)  # type: ignore[attr-defined]  # noqa: SLF001
+            await connection.send_command("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", prefix)
+            await connection.read_response()
+        listener.keys_lost()  # whatever changed before
+        await _listen(connection)
+    finally:
+        await connection.disconnect(nowait=True)
+
+
+async def _listen(connection: AbstractConnection) -> None:
+    is_asked = False
+    while True:
+        message = await connection.read_response(timeout=SILENCE_SECONDS, push_request=True)
+        if message is not None:
+            is_asked = False
+        elif is_asked:
+            raise StoreUnavailable("follow keys: the server has fallen silent")
+        else:
+            await connection.send_command("PING")
+            is_asked = True
