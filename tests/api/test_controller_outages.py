@@ -88,6 +88,8 @@ def test_a_leader_before_a_silent_api_ends_in_time(served: ApiServer, tmp_path: 
         assert time.monotonic() - silent < RENEW_DEADLINE_SECONDS + 5
     with replica(served, tmp_path) as successor:
         successor.wait_for_log("lease not reachable", 30)
+        assert successor.get("/healthz")[0] == 200
+        assert successor.get("/readyz")[0] == 503
         served.resume()
         successor.wait(lambda: successor.ready and successor.leads, "it leads", RECOVERY_SECONDS)
         serve_one(served, successor, "after", 30)

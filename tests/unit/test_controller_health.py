@@ -7,7 +7,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from cachewright.controller.health import LEASE_SILENCE_SECONDS, Vitals, health_app, serving
+from cachewright.controller.health import (
+    LEASE_SILENCE_SECONDS,
+    OUTAGE_SECONDS,
+    UNANSWERED_SECONDS,
+    Vitals,
+    health_app,
+    serving,
+)
 from cachewright.controller.metrics import OperatorMetrics
 from cachewright.controller.passes import Passes, TryAgain
 from cachewright.controller.queue import CacheKey, WorkQueue
@@ -79,6 +86,31 @@ def test_silence_on_the_lease_is_deadly(bench: Bench) -> None:
     assert "61 s" in bench.vitals.ailments()[0]
     bench.vitals.saw_renewal()
     assert bench.vitals.ailments() == []
+
+
+def test_a_silent_api_server_is_no_reason_to_restart(bench: Bench) -> None:
+    """While requests are known to get no answer a restart cures nothing; after a long time it is tried."""
+    bench.vitals.saw_renewal()
+    for code in ("timeout", "error", "cancelled", "503"):
+        bench.clock.now += LEASE_SILENCE_SECONDS
+        bench.vitals.saw_request(code)
+        assert bench.vitals.ailments() == []
+    assert bench.vitals.obstacles() == ["the API server does not answer"]
+    bench.clock.now += UNANSWERED_SECONDS
+    assert bench.vitals.ailments() != [], "requests get answers, or none is sent: we are deaf"
+    bench.clock.now += OUTAGE_SECONDS
+    bench.vitals.saw_request("timeout")
+    assert bench.vitals.ailments() != []
+    bench.vitals.saw_renewal()
+    assert bench.vitals.ailments() == []
+
+
+def test_answers_that_we_dislike_are_answers(bench: Bench) -> None:
+    """A missing right to the Lease shows as a failing probe, not as an outage."""
+    bench.clock.now += LEASE_SILENCE_SECONDS + 1
+    for code in ("200", "403", "404", "409"):
+        bench.vitals.saw_request(code)
+        assert bench.vitals.ailments() != []
 
 
 def test_a_single_replica_without_election_needs_no_lease() -> None:

@@ -3,6 +3,8 @@
 The signals are real ones. The Lease is renewed by requests and seen again through a watch, so a dead API
 connection of either kind shows; and an object that nobody reconciled for two resync intervals shows a stuck
 queue. The standby answers too: it sees the leader's renewals.
+An API server that gives no answer is no reason to restart: that cures nothing, and Kubernetes waits longer
+with each restart.
 """
 
 from __future__ import annotations
@@ -16,9 +18,14 @@ from aiohttp import web
 
 from cachewright.controller.metrics import CONTENT_TYPE, OperatorMetrics
 from cachewright.controller.roster import Roster
+from cachewright.kube.connection import UNANSWERED
 
 LEASE_SILENCE_SECONDS: Final = 60.0
 """Renewals come every 2 s, a take-over lasts up to 12 s; after longer silence we see nothing any more."""
+OUTAGE_SECONDS: Final = 900.0
+"""After this long without an answer a restart is tried all the same: the fault may be in the process."""
+UNANSWERED_SECONDS: Final = 15.0
+"""A request that failed this recently says that the API server is silent: one is sent every 5 s."""
 
 IPV4_ADDRESS_PARTS: Final = 2
 """Address and port; IPv6 has flow and scope too."""
@@ -36,6 +43,7 @@ class Vitals:
         self._elects = elects
         self._lease_seen_at = monotonic()
         self._lease_seen = False
+        self._unanswered_at: float | None = None
         self.leads = False
         self.watches = False
         """Whether kopf's watches have started; only the leader's do."""
@@ -46,11 +54,26 @@ class Vitals:
         self._lease_seen_at = self._monotonic()
         self._lease_seen = True
 
+    def saw_request(self, code: str) -> None:
+        """Note how a request to the API server ended."""
+        if code in UNANSWERED or code.startswith("5"):
+            self._unanswered_at = self._monotonic()
+
+    @property
+    def _lease_silence_seconds(self) -> float:
+        return self._monotonic() - self._lease_seen_at
+
+    @property
+    def _patience_seconds(self) -> float:
+        failed_at = self._unanswered_at
+        known = failed_at is not None and self._monotonic() - failed_at < UNANSWERED_SECONDS
+        return OUTAGE_SECONDS if known else LEASE_SILENCE_SECONDS
+
     def ailments(self) -> list[str]:
         """Return why the process should be restarted; empty for a healthy one."""
         found = []
-        silence = self._monotonic() - self._lease_seen_at
-        if self._elects and silence > LEASE_SILENCE_SECONDS:
+        silence = self._lease_silence_seconds
+        if self._elects and silence > self._patience_seconds:
             found.append(f"no renewal of the lease came through the watch for {silence:.0f} s")
         waiting = self._roster.oldest_visit_seconds
         if self.leads and waiting > 2 * self._resync_seconds:
@@ -64,6 +87,8 @@ class Vitals:
             found.append("stopping")
         if self._elects and not self._lease_seen:
             found.append("the lease was not seen yet")
+        elif self._elects and not found and self._lease_silence_seconds > LEASE_SILENCE_SECONDS:
+            found.append("the API server does not answer")
         if (self.leads or not self._elects) and not self.watches:
             found.append("the watches have not started yet")
         return found

@@ -46,6 +46,7 @@ def configure(log_format: LogFormat, level: str) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
+    logging.captureWarnings(capture=True)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

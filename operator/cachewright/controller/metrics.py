@@ -43,7 +43,7 @@ class OperatorMetrics:
         )
         self.kube_requests = Counter(
             "cachewright_kube_requests",
-            "Requests to the Kubernetes API by verb, kind and status (or timeout, error).",
+            "Requests of passes, resync and election to the Kubernetes API, by verb, kind and status.",
             ["verb", "kind", "code"],
             registry=self.registry,
         )

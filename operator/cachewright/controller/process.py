@@ -36,6 +36,8 @@ from cachewright.reconcile.settings import OperatorSettings
 
 DRAIN_SECONDS: Final = 15.0
 """How long running passes may take to end at shutdown; a pod has 30 s in all."""
+END_SECONDS: Final = 10.0
+"""How long closing the watches may take after that."""
 LEASE_WATCH_RETRY_SECONDS: Final = 2.0
 
 log = structlog.get_logger(__name__)
@@ -95,8 +97,13 @@ class Operator:
         reconciler = Reconciler(self._kube, reconcile_settings, utc_now, events, open_record_store)
         self._passes = Passes(reconciler.reconcile, self._roster, self._metrics, time.monotonic)
         self._stop = asyncio.Event()
-        connection.on_request = self._metrics.count_request
+        self._keeping: asyncio.Task[None] | None = None
+        connection.on_request = self._saw_request
         self._metrics.follow(self._queue, self._roster)
+
+    def _saw_request(self, verb: str, kind: str, code: str) -> None:
+        self._metrics.count_request(verb, kind, code)
+        self._vitals.saw_request(code)
 
     async def run(self) -> None:
         """Serve until SIGTERM; raises what else ends it, but leaves at once when the Lease is lost."""
@@ -115,15 +122,12 @@ class Operator:
                     await self._lead_by_lease()
             finally:
                 await _cancel(lease_watch)
+                await self._hand_over()
 
     async def _lead_by_lease(self) -> None:
-        keeping = asyncio.create_task(self._election.keep(), name="lease keeping")
-        keeping.add_done_callback(self._leave_when_lost)
-        try:
-            await self._until_stopped(self._lead())
-        finally:
-            await _cancel(keeping)
-            await self._election.release()
+        self._keeping = asyncio.create_task(self._election.keep(), name="lease keeping")
+        self._keeping.add_done_callback(self._leave_when_lost)
+        await self._until_stopped(self._lead())
 
     def _leave_when_lost(self, keeping: asyncio.Task[None]) -> None:
         if not keeping.cancelled() and (error := keeping.exception()) is not None:
@@ -137,6 +141,9 @@ class Operator:
             await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 await self._drain()
+                # Leading ends by itself when the queue is closed, but for closing its watches.
+                if self._vitals.watches:
+                    await asyncio.wait({task}, timeout=END_SECONDS)
         finally:
             await _cancel(task, stopped)
         if not task.cancelled():
@@ -151,6 +158,14 @@ class Operator:
                 await self._queue.close()
         except TimeoutError:
             log.warning("passes did not end in time")
+        else:
+            await self._hand_over()
+
+    async def _hand_over(self) -> None:
+        """Give the Lease, if we hold it, to whoever waits for it; nothing of ours writes any more."""
+        if self._keeping is not None:
+            await _cancel(self._keeping)
+        await self._election.release()
 
     async def _lead(self) -> None:
         """List, watch and reconcile; ends by an exception, or when the queue is closed."""

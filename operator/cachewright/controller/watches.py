@@ -15,6 +15,7 @@ from cachewright.api.names import LABEL_MANAGED_BY, LABEL_USE, USE_OPERATOR
 from cachewright.controller.handlers import Handlers, selector
 from cachewright.controller.queue import WorkQueue
 from cachewright.controller.roster import Roster
+from cachewright.controller.tasks import AllBut, tracked, tracked_tasks
 from cachewright.errors import KubeUnavailable
 from cachewright.kube.connection import Credentials
 from cachewright.kube.protocol import CHILD_KINDS, SECRETS
@@ -77,23 +78,28 @@ async def watch(
     """
     registry = kopf.OperatorRegistry()
     Handlers(queue, roster, credentials).register(registry)
-    tasks = await kopf.spawn_tasks(
-        registry=registry,
-        settings=watch_settings(),
-        clusterwide=not namespaces,
-        namespaces=namespaces,
-        standalone=True,
-        # Named, or kopf asks for the user's name, which a container's numeric user does not have.
-        identity="cachewright",  # type: ignore[arg-type]  # kopf keeps its type of identities to itself
-    )
-    on_started()
-    # Not kopf.run_tasks: at its end it cancels every task of the loop, ours included.
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in done:
-        task.result()
+    stop = asyncio.Event()
+    with tracked_tasks() as kopfs:
+
+        async def run() -> None:
+            tracked.set(True)
+            tasks = await kopf.spawn_tasks(
+                registry=registry,
+                settings=watch_settings(),
+                clusterwide=not namespaces,
+                namespaces=namespaces,
+                standalone=True,
+                stop_flag=stop,
+            )
+            on_started()
+            await kopf.run_tasks(tasks, ignored=AllBut(kopfs))
+
+        running = asyncio.create_task(run(), name="kopf")
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            # Cancelled outright, kopf leaves connections open; told to stop, it closes them.
+            stop.set()
+            await asyncio.wait({running})
+            raise
     raise KubeUnavailable("the watches ended")

@@ -7,6 +7,7 @@ cost some 30 MB and validate replies that we read only in part.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
@@ -45,7 +46,9 @@ METHODS: Final[Mapping[str, str]] = {
 WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 
 RequestObserver = Callable[[str, str, str], None]
-"""Called once a request with verb, kind and HTTP status ("timeout" or "error" where there was no answer)."""
+"""Called once a request with verb, kind and HTTP status, or one of UNANSWERED."""
+UNANSWERED: Final = frozenset({"timeout", "error", "cancelled"})
+"""In place of a status: no answer in time, no connection, or the caller would not wait so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,9 @@ class KubeConnection:
             if status == HTTPStatus.UNAUTHORIZED:
                 await self._reload()
                 status, raw = await self._exchange(request)
+        except asyncio.CancelledError:
+            self.on_request(request.verb, request.kind, "cancelled")
+            raise
         except TimeoutError as error:
             self.on_request(request.verb, request.kind, "timeout")
             raise KubeUnavailable(f"{request.description}: no answer in time") from error
