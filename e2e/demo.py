@@ -43,11 +43,16 @@ class Story:
 
     def answer(self, expected: str, answer: Answer, *, holds: bool) -> None:
         """Tell how a request was answered."""
-        seen = f"{answer.seconds * 1000:6.0f} ms   {answer.cache_status or f'HTTP {answer.status}'}"
+        seen = f"{answer.seconds * 1000:6.0f} ms   {_told(answer)}"
         self.tell(expected, seen=seen, holds=holds and answer.status == 200)
 
     def _paint(self, code: str, text: str) -> str:
         return f"\033[{code}m{text}\033[0m" if self.color else text
+
+
+def _told(answer: Answer) -> str:
+    """Return what the cache says of an answer, but for the entry's id."""
+    return answer.cache_status.partition("; key=")[0] or f"HTTP {answer.status}"
 
 
 def main() -> int:

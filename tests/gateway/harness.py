@@ -52,8 +52,13 @@ class Answered:
 
     @property
     def cache(self) -> str:
-        """The Cache-Status header."""
-        return self.headers.get("Cache-Status", "")
+        """The Cache-Status header, but for the entry's id."""
+        return self.headers.get("Cache-Status", "").partition('; key="')[0]
+
+    @property
+    def entry_id(self) -> str:
+        """The entry's id in Cache-Status; empty where it has none."""
+        return self.headers.get("Cache-Status", "").partition('; key="')[2].removesuffix('"')
 
     @property
     def is_hit(self) -> bool:

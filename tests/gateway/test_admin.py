@@ -13,29 +13,23 @@ from cachewright.keys.digest import EntryName, tenant_tag
 from cachewright.keys.entry_id import entry_id
 from cachewright.keys.keyspaces import Keyspace
 from e2e.engine.http11 import Request, Response
-from tests.gateway.harness import TENANT, Engine, Gateway, ScriptedUpstream, chat_answer, root_client, running
+from tests.gateway.harness import TENANT, Answered, Engine, Gateway, ScriptedUpstream, chat_answer, running
 from tests.support.redis_servers import RedisServer
 from tests.support.waiting import until
 
 KEY = bytes.fromhex("ab" * 32)
 
 
-async def stored(gateway: Gateway) -> None:
-    """Ask until the answer comes from the cache."""
+async def stored(gateway: Gateway) -> str:
+    """Ask until the answer comes from the cache, and return the entry's id."""
+    answers: list[Answered] = []
 
     async def is_hit() -> bool:
-        return (await gateway.call()).is_hit
+        answers.append(await gateway.call())
+        return answers[-1].is_hit
 
     await until(is_hit)
-
-
-async def only_entry(gateway: Gateway) -> str:
-    """Return the id of the one entry in the store."""
-    async with root_client(gateway.redis) as client:
-        keys = [key.decode() for key in await client.keys("*") if isinstance(key, bytes)]
-    (key,) = [key for key in keys if key.count(":") == 5]
-    keyspace, tag, digest = key.split(":")[3:]
-    return entry_id(KEY, EntryName(gateway.policy.cache_id, Keyspace.parse(keyspace), tag, digest))
+    return answers[-1].entry_id
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "let-me-in-too", "let-me-i"])
@@ -129,8 +123,7 @@ async def test_stats_tell_what_was_done(gateway: Gateway) -> None:
 
 async def test_a_dry_run_tells_what_would_go(gateway: Gateway) -> None:
     """And leaves it where it is; it is what happens unless somebody says otherwise."""
-    await stored(gateway)
-    name = await only_entry(gateway)
+    name = await stored(gateway)
     for request in ({"id": name}, {"id": name, "dryRun": True}):
         told = (await gateway.admin("/purge", request)).json()
         assert (told["id"], told["dryRun"], told["found"]) == (name, True, True)
@@ -144,8 +137,7 @@ async def test_a_dry_run_tells_what_would_go(gateway: Gateway) -> None:
 
 async def test_a_purged_answer_is_asked_for_anew(gateway: Gateway, engine: Engine) -> None:
     """Others stay, and the new answer is stored in its place."""
-    await stored(gateway)
-    name = await only_entry(gateway)
+    name = await stored(gateway)
     told = (await gateway.admin("/purge", {"id": name, "dryRun": False})).json()
     assert (told["found"], told["removed"]) == (True, True)
     calls = len(engine.requests)
@@ -168,8 +160,7 @@ async def test_an_answer_on_its_way_does_not_come_back(tmp_path: Path, redis: Re
         ScriptedUpstream(answer) as upstream,
         running(Gateway(tmp_path, redis, upstream.url)) as gateway,
     ):
-        await stored(gateway)
-        name = await only_entry(gateway)
+        name = await stored(gateway)
         refresh = asyncio.create_task(gateway.call(headers={**TENANT, "Cache-Control": "no-cache"}))
         await arrived.wait()
         assert (await gateway.admin("/purge", {"id": name, "dryRun": False})).json()["removed"]
@@ -189,9 +180,8 @@ async def test_done_means_that_no_replica_serves_it(
     """The report comes late enough for another replica to have forgotten what it holds in memory."""
     other = Gateway(tmp_path / "other", redis, engine.url)
     async with running(mounts), running(other):
-        await stored(mounts)
-        await stored(other)
-        name = await only_entry(mounts)
+        name = await stored(mounts)
+        assert await stored(other) == name
         started = asyncio.get_running_loop().time()
         await mounts.admin("/purge", {"id": name, "dryRun": False})
         assert asyncio.get_running_loop().time() - started >= SETTLE_SECONDS
@@ -221,8 +211,7 @@ async def test_a_store_that_is_away_is_told(tmp_path: Path, own_redis: RedisServ
     """A purge that did not happen does not look like one that did."""
     gateway = Gateway(tmp_path, own_redis, engine.url)
     async with running(gateway):
-        await stored(gateway)
-        name = await only_entry(gateway)
+        name = await stored(gateway)
         own_redis.kill()
         answer = await gateway.admin("/purge", {"id": name, "dryRun": False})
         assert (answer.status, answer.error_code) == (503, "store_unavailable")

@@ -12,25 +12,30 @@ _NAME: Final = b"cache-status"
 _CACHE: Final = "cachewright"
 
 
-def hit_headers(hit: Hit) -> Headers:
-    """Say that the answer comes from the cache, how old it is and how long it stays, in whole seconds."""
+def hit_headers(hit: Hit, entry_id: str) -> Headers:
+    """Say that the answer comes from the cache, how old it is and how long it stays, in whole seconds.
+
+    `entry_id` is opaque, as `keys.entry_id` makes it: no digest that tenants could compare is ever shown.
+    """
     return [
-        (_NAME, f"{_CACHE}; hit; ttl={int(hit.ttl_seconds)}".encode()),
+        (_NAME, f'{_CACHE}; hit; ttl={int(hit.ttl_seconds)}; key="{entry_id}"'.encode()),
         (b"age", str(int(hit.age_seconds)).encode()),
     ]
 
 
-def forward_headers(reason: BypassReason | None, refreshed: bool = False, collapsed: bool = False) -> Headers:
-    """Say why the request went upstream: not found, not looked up, or the client wanted it fresh.
+def miss_headers(entry_id: str, refreshed: bool = False, collapsed: bool = False) -> Headers:
+    """Say that nothing was found, or that the client wanted it fresh, and where the answer is kept if it is.
 
-    `collapsed`: it did not go there itself, but was answered together with one that did.
+    `collapsed`: the request did not go upstream itself, but was answered together with one that did.
     """
+    why = f"fwd=request; detail={BypassReason.CLIENT}" if refreshed else "fwd=miss"
     if collapsed:
-        return [(_NAME, f"{_CACHE}; fwd=miss; collapsed".encode())]
-    if refreshed:
-        return [(_NAME, f"{_CACHE}; fwd=request; detail={BypassReason.CLIENT}".encode())]
-    if reason is None:
-        return [(_NAME, f"{_CACHE}; fwd=miss".encode())]
+        why = "fwd=miss; collapsed"
+    return [(_NAME, f'{_CACHE}; {why}; key="{entry_id}"'.encode())]
+
+
+def bypass_headers(reason: BypassReason) -> Headers:
+    """Say why the request was not looked up."""
     return [(_NAME, f"{_CACHE}; fwd=bypass; detail={reason}".encode())]
 
 

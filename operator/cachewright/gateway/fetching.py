@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 
 from cachewright.errors import UpstreamError, UpstreamUnreachable
-from cachewright.gateway.cache_status import forward_headers, hit_headers
+from cachewright.gateway.cache_status import hit_headers, miss_headers
 from cachewright.gateway.exchange import Exchange
 from cachewright.gateway.flights import Flight, Flights, Head, Key, Landing, Reader
 from cachewright.gateway.headers import Headers, content_length, end_to_end, first_of
@@ -23,6 +23,7 @@ from cachewright.gateway.metrics import GatewayMetrics, Outcome
 from cachewright.gateway.reply import Reply
 from cachewright.gateway.upstream import UpstreamAnswer
 from cachewright.gateway.write_queue import WriteQueue
+from cachewright.keys.entry_id import entry_id
 from cachewright.layers.entry import Entry
 from cachewright.layers.exact import ExactLayer, Hit, Miss
 from cachewright.policy.answers import Delivery, KeptAnswer, deliver, is_event_stream
@@ -89,7 +90,7 @@ class Fetching:
     async def _lead(self, lost: Lost, flight: Flight) -> Reply:
         reader = flight.attach()
         flight.start(self._fly(lost, flight))
-        status = forward_headers(None, refreshed=lost.exchange.refreshes)
+        status = miss_headers(_id(lost.exchange, lost.place), refreshed=lost.exchange.refreshes)
         try:
             head = await reader.head()
             reply = await self._reply_to_leader(lost, reader, head, status)
@@ -141,7 +142,7 @@ class Fetching:
             if not is_handed_on:
                 reader.detach()
         self.count("exact", "collapsed", lost.exchange)
-        reply.headers += forward_headers(None, collapsed=True)
+        reply.headers += miss_headers(_id(lost.exchange, lost.place), collapsed=True)
         return reply
 
     async def _fly(self, lost: Lost, flight: Flight) -> None:
@@ -233,7 +234,8 @@ class Fetching:
         if delivered is None:
             return None
         self.count("exact", "hit", exchange)
-        headers = [*_body_headers(delivered.content_type, delivered.body), *hit_headers(hit)]
+        status = hit_headers(hit, _id(exchange, hit.place))
+        headers = [*_body_headers(delivered.content_type, delivered.body), *status]
         return Reply(200, headers, delivered.body)
 
     def count(self, layer: str, outcome: Outcome, exchange: Exchange | None) -> None:
@@ -250,6 +252,10 @@ def _head(answer: UpstreamAnswer) -> Head:
     return Head(
         answer.status, end_to_end(answer.headers, {b"date"}), answer.status == 200 and plain and events
     )
+
+
+def _id(exchange: Exchange, place: Miss) -> str:
+    return entry_id(exchange.serving.digest_key, place.name)
 
 
 def _aged(hit: Hit) -> Hit:

@@ -22,7 +22,7 @@ from cachewright.errors import (
     UpstreamTimedOut,
 )
 from cachewright.gateway.asker import identify
-from cachewright.gateway.cache_status import forward_headers
+from cachewright.gateway.cache_status import bypass_headers
 from cachewright.gateway.exchange import Call, Exchange
 from cachewright.gateway.fetching import Fetching, Lost
 from cachewright.gateway.flights import Flight, Key
@@ -178,7 +178,7 @@ class Flow:
         self._metrics.not_cached.labels(reason).inc()
         answer = await self._send(exchange, exchange.outgoing(raw))
         self._count("none", "bypass", exchange)
-        return _relayed(answer, forward_headers(reason), answer.chunks())
+        return _relayed(answer, bypass_headers(reason), answer.chunks())
 
     async def _send(self, exchange: Exchange, outgoing: Outgoing) -> UpstreamAnswer:
         exchange.body.cancel_when_gone()
