@@ -21,6 +21,7 @@ import psutil
 import yaml
 
 QUICKSTART = Path(__file__).parents[2] / "examples/quickstart.yaml"
+API_KEYS = "- {key: sk-acme, tenant: acme}\n- {key: sk-globex, tenant: globex}\n"
 QUESTION = "Why is the sky blue?"
 START_SECONDS = 30.0
 
@@ -152,3 +153,18 @@ def edited(folder: Path, **changes: Any) -> Path:
     beside.write_text(yaml.safe_dump(document))
     beside.replace(path)
     return path
+
+
+def with_api_keys(folder: Path) -> Path:
+    """Write a manifest whose tenants come from API keys in a Secret."""
+    source = {"apiKeys": {"secretRef": {"name": "team-keys", "key": "keys.yaml"}}}
+    return edited(folder, tenancy__source=source)
+
+
+def ask_with_key(base_url: str, key: str) -> str:
+    """Ask with an API key of ours; returns what the cache said."""
+    with openai.OpenAI(base_url=base_url, api_key=key, max_retries=0) as client:
+        raw = client.chat.completions.with_raw_response.create(
+            model="demo-model", temperature=0, messages=[{"role": "user", "content": "Who am I?"}]
+        )
+        return raw.headers["cache-status"]

@@ -127,11 +127,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until told to stop, and return the exit code."""
-    configure_logs("console", "warning", sys.stderr)
     files = _Files(tuple(options.files), options.name)
     try:
         declared = files.read(None)
         source = Source(files.read, files.signature, ", ".join(shown(name) for name in files.names))
+        configure_logs("console", "warning", sys.stderr)
         uvloop.run(LocalSession(source, declared, _local_options(options)).run())
     except InvalidSpec as e:
         return _failed(e, 1)
