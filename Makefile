@@ -33,9 +33,12 @@ bench: venv  ## Measure the gateway beside LiteLLM, and write docs/benchmarks.md
 	$(PYTHON) -m e2e.cluster packages stores bench
 	@$(BIN)/python -m bench </dev/null
 
-soak: venv  ## Send 200,000 mixed requests while everything around the gateway fails.
+FUZZED := tests/adversarial/test_fuzz.py tests/unit/test_keys_canonical.py tests/unit/test_policy_sse.py
+
+soak: venv  ## Send 200,000 mixed requests while everything around the gateway fails, then fuzz.
 	$(PYTHON) -m e2e.cluster packages stores
 	@$(BIN)/python -m bench.soak </dev/null
+	$(BIN)/pytest --hypothesis-profile=soak --timeout=1800 $(FUZZED) </dev/null
 
 lint: venv  ## Check style, formatting and the import contracts.
 	$(BIN)/ruff check --no-cache .

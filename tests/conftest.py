@@ -1,4 +1,4 @@
-"""What every tier shares: golden files."""
+"""What every tier shares: golden files, and how long `make soak` lets hypothesis search."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 GOLDEN = Path(__file__).parent / "golden"
 
 CompareGolden = Callable[[str, str], None]
+
+settings.register_profile("soak", max_examples=20_000, deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
