@@ -32,7 +32,8 @@ def payloads(stream: bytes) -> list[bytes]:
 def expected(stream: bytes) -> list[bytes]:
     """Read a whole stream in the slow and plain way of the standard."""
     text = stream.removeprefix(b"\xef\xbb\xbf")
-    found, data = [], []
+    found: list[bytes] = []
+    data: list[bytes] = []
     for line in [*re.split(rb"\r\n|\r|\n", text), b""]:
         if not line:
             found += [b"\n".join(data)] if data else []
