@@ -7,6 +7,7 @@ enacts. Trouble with the store never raises: it is a reason. Called by the gatew
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,6 +22,7 @@ from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry, encode_entry
 from cachewright.layers.known_generations import KnownGenerations
 from cachewright.layers.known_record import KnownRecord
+from cachewright.layers.local import LocalCache, Question
 from cachewright.policy.reasons import BypassReason, RefusalReason
 from cachewright.stores.protocols import CacheStore, Marks
 
@@ -61,6 +63,8 @@ class Hit:
     """What remains."""
     place: Miss
     """Where a fresher answer may be stored."""
+    is_local: bool = False
+    """True where this process had a copy and did not ask the store."""
 
 
 class ExactLayer:
@@ -74,14 +78,21 @@ class ExactLayer:
         settings: ExactSettings,
         key: bytes,
         wall_clock: Callable[[], float],
+        local: LocalCache | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`key` is the cache's digest key; `wall_clock` gives seconds since the epoch."""
+        """`key` is the cache's digest key; `wall_clock` gives seconds since the epoch.
+
+        `clock` gives monotonic seconds, the same that `local` goes by.
+        """
         self._store = store
         self._known = known
         self._breaker = breaker
         self._settings = settings
         self._key = key
         self._wall_clock = wall_clock
+        self._local = local
+        self._clock = clock
         self._generations = KnownGenerations()
         self._refilling: asyncio.Task[int] | None = None
         self._late: set[asyncio.Task[Hit | Miss | BypassReason]] = set()
@@ -94,6 +105,8 @@ class ExactLayer:
         `digest` is the question's with all generations 0; the place that is found or missed has another one
         where a counter of its `dependence` was raised.
         """
+        if (hit := self._find_copy(tenant_tag, digest, dependence)) is not None:
+            return hit
         if self._breaker.is_open:
             return BypassReason.STORE
         # The search is not cancelled when the budget ends: a connection being opened is worth having, and
@@ -125,6 +138,7 @@ class ExactLayer:
             return RefusalReason.STORE
         except StoreError:  # out of memory, for one: reading goes on
             return RefusalReason.STORE
+        self._forget_copy(miss.name)  # a fresher answer may have replaced what it was made from
         return None if written else RefusalReason.CHANGED
 
     async def inspect(self, name: EntryName) -> Entry | None:
@@ -134,7 +148,11 @@ class ExactLayer:
 
     async def remove(self, name: EntryName) -> bool:
         """Remove one entry so that no write that began before brings it back; raises StoreError."""
-        return await self._store.remove(name)
+        self._forget_copy(name)
+        try:
+            return await self._store.remove(name)
+        finally:
+            self._forget_copy(name)  # of a look-up that was under way
 
     async def catch_up(self) -> None:
         """Ask the store for a newer record where ours cannot be used; for callers without haste."""
@@ -158,8 +176,10 @@ class ExactLayer:
             name = EntryName(self._settings.cache_id, keyspace, tenant_tag, digest)
             if dependence is not None and any(generations):
                 name = replace(name, digest=dependence.digest_at(generations), chosen_tag=name.tag)
+            started = self._clock()
             found = await self._store.find(name, counters)
             self._generations.learn(counters, found.generations)
+            self._note_marks(name.tag, found.marks, started)
             if found.marks is None or found.marks.revision < record.revision:
                 await self._refill(record)
             elif found.marks.revision > record.revision:
@@ -168,8 +188,36 @@ class ExactLayer:
                     return BypassReason.NO_RECORD
                 self._known.offer(newer)
             elif found.generations == generations:
-                return self._judge(found.value, Miss(name, found.marks))
+                judged = self._judge(found.value, Miss(name, found.marks))
+                if isinstance(judged, Hit):
+                    self._keep_copy((keyspace, tenant_tag, digest, counters), judged, started)
+                return judged
         return BypassReason.STORE
+
+    def _find_copy(self, tenant_tag: str, digest: str, dependence: Dependence | None) -> Hit | None:
+        """Look into this process' own copies, under the same record as in the store."""
+        keyspace = self._usable_keyspace(self._known.best) if self._local is not None else None
+        if self._local is None or keyspace is None:
+            return None
+        counters = dependence.counters if dependence else ()
+        copy = self._local.find((keyspace, tenant_tag, digest, counters))
+        if copy is None:
+            return None
+        judged = self._weigh(copy.entry, Miss(copy.name, copy.marks), is_local=True)
+        return judged if isinstance(judged, Hit) else None
+
+    def _note_marks(self, tag: str, marks: Marks | None, started: float) -> None:
+        if self._local is not None:
+            self._local.marks.saw(tag, marks, started)
+
+    def _keep_copy(self, question: Question, hit: Hit, started: float) -> None:
+        if self._local is not None:
+            place = hit.place
+            self._local.keep(question, place.name, hit.entry, place.seen, started, hit.ttl_seconds)
+
+    def _forget_copy(self, name: EntryName) -> None:
+        if self._local is not None:
+            self._local.keys_changed([name.key])
 
     def _usable_keyspace(self, record: Record | None) -> Keyspace | None:
         layer = record.layers.get(LAYER) if record else None
@@ -189,12 +237,15 @@ class ExactLayer:
 
     def _judge(self, value: bytes | None, place: Miss) -> Hit | Miss:
         entry = decode_entry(value, place.name, self._key) if value is not None else None
-        if entry is None:
-            return place
+        return place if entry is None else self._weigh(entry, place)
+
+    def _weigh(self, entry: Entry, place: Miss, *, is_local: bool = False) -> Hit | Miss:
         # The store's own expiry comes first; this holds when its clock or the declared TTL has changed.
         age_seconds = max(0.0, self._wall_clock() - entry.stored_at)
         remaining_seconds = min(entry.ttl_seconds, self._settings.ttl_seconds) - age_seconds
-        return Hit(entry, age_seconds, remaining_seconds, place) if remaining_seconds > 0 else place
+        if remaining_seconds <= 0:
+            return place
+        return Hit(entry, age_seconds, remaining_seconds, place, is_local)
 
     def _finished(self, search: asyncio.Task[Hit | Miss | BypassReason]) -> None:
         self._late.discard(search)
