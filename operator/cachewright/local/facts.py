@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from cachewright.api.tenancy import TenancySpec
@@ -25,6 +26,9 @@ class Facts:
     host: str
     port: int
     management_port: int
+    admin_port: int
+    admin_token: Path
+    """The file that holds it."""
     store: str
     upstream: str
 
@@ -42,6 +46,11 @@ class Facts:
     def metrics_url(self) -> str:
         """Where Prometheus finds the metrics."""
         return f"http://{self.host}:{self.management_port}/metrics"
+
+    @property
+    def admin_url(self) -> str:
+        """Where stats are told and single entries removed."""
+        return f"http://{self.host}:{self.admin_port}"
 
     @property
     def model(self) -> str:
@@ -88,6 +97,8 @@ class Facts:
             "base_url": self.base_url,
             "ready_url": f"{self.root}/readyz",
             "metrics_url": self.metrics_url,
+            "admin_url": self.admin_url,
+            "admin_token_file": str(self.admin_token),
             "store": self.store,
             "upstream": self.upstream,
             "model": self.model,
@@ -104,6 +115,7 @@ class Facts:
             "upstream": self.upstream,
             "tenant": self.tenant,
             "metrics": self.metrics_url,
+            "stats": f'curl -s -H "Authorization: Bearer $(cat {self.admin_token})" {self.admin_url}/stats',
             "keyspace": self.keyspace,
         }
         return "\n".join(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import secrets
 import signal
 import socket
 import sys
@@ -23,7 +24,7 @@ from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.quantities import parse_bytes
 from cachewright.api.stores import ManagedRedis
 from cachewright.errors import LocalError
-from cachewright.gateway.mounts import Mounts
+from cachewright.gateway.mounts import ADMIN, Mounts
 from cachewright.gateway.process import GatewayProcess, GatewaySettings
 from cachewright.local.declared import Declared, Source
 from cachewright.local.edition import UpstreamChoice
@@ -33,7 +34,7 @@ from cachewright.local.numbers import Tally, take_tally
 from cachewright.local.run_store import RunStore
 from cachewright.local.secret_options import SecretOption
 from cachewright.local.stand_in import StandIn
-from cachewright.local.state_folder import StateFolder, default_state_folder
+from cachewright.local.state_folder import StateFolder, default_state_folder, write_private
 from cachewright.local.store_choice import GivenUrl, StoreChoice, choose_store
 from cachewright.local.telling import PlainLines, Quiet, Teller
 
@@ -109,10 +110,17 @@ class LocalSession:
         self._store = await RunStore.open(self._choose_store(), self._keeper.cache_id, max_memory_bytes)
         closing.callback(self._store.close)
         self._keeper.take(self._declared, self._store.url)
+        self._admin_token = state.run / ADMIN
+        write_private(self._admin_token, secrets.token_urlsafe(32))
         Mounts(state.run).read_configuration()  # what the gateway could not read is told here, at once
         self._process = GatewayProcess(
             GatewaySettings(
-                state.run, options.host, options.port, options.management_port, lame_duck_seconds=0
+                state.run,
+                options.host,
+                options.port,
+                options.management_port,
+                admin_port=0,
+                lame_duck_seconds=0,
             )
         )
         await self._process.start()
@@ -212,6 +220,8 @@ class LocalSession:
             self._options.host,
             self._process.port,
             self._process.management_port,
+            self._process.admin_port or 0,
+            self._admin_token,
             self._store.shown,
             self._upstream_shown,
         )

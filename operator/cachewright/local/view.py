@@ -26,10 +26,17 @@ REFRESH_SECONDS: Final = 0.5
 MOST_COLUMNS: Final = 110
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
-_COLOURS: Final = {"hit": "green", "miss": "yellow", "bypass": "magenta", "upstream_error": "red"}
+_COLOURS: Final = {
+    "hit": "green",
+    "miss": "yellow",
+    "collapsed": "cyan",
+    "bypass": "magenta",
+    "upstream_error": "red",
+}
 _NAMES: Final = {
     "hit": "hit",
     "miss": "miss",
+    "collapsed": "waited for another",
     "bypass": "not looked up",
     "upstream_error": "upstream failed",
     "refused": "refused",
