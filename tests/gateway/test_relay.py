@@ -258,7 +258,7 @@ async def test_an_unparsable_body_gets_the_upstreams_own_answer(
 
 @pytest.mark.parametrize(
     ("headers", "reason"),
-    [({"Content-Encoding": "gzip"}, "encoded"), ({"Content-Type": "text/plain"}, "content_type")],
+    [({"Content-Encoding": "zstd"}, "encoded"), ({"Content-Type": "text/plain"}, "content_type")],
 )
 async def test_other_bodies_are_passed_on_unread(
     relay: Gateway, script: Script, headers: dict[str, str], reason: str
@@ -278,7 +278,7 @@ async def test_other_bodies_are_passed_on_unread(
         ("GET", CHAT, "POST"),
         ("PUT", CHAT, "POST"),
         ("DELETE", "/v1/models", "GET"),
-        ("OPTIONS", "/v1/responses", "POST"),
+        ("DELETE", "/v1/responses", "POST"),
     ],
 )
 async def test_a_wrong_method_is_405(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import random
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -141,6 +143,100 @@ async def test_long_headers_pass_both_ways(tmp_path: Path, redis: RedisServer) -
         )
         assert (answer.status, answer.headers["x-long"]) == (200, long)
         assert upstream.requests[0].header("x-long") == long
+
+
+PACKINGS: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("gzip", gzip.compress),
+    ("x-gzip", gzip.compress),
+    ("deflate", zlib.compress),
+    ("GZIP", gzip.compress),
+]
+
+
+@pytest.mark.parametrize(("encoding", "pack"), PACKINGS)
+async def test_compressed_requests_are_cached_and_forwarded_as_sent(
+    tmp_path: Path, redis: RedisServer, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """They share their key with plain ones; the upstream gets every byte as it came."""
+    async with before(tmp_path, redis, Response(200, chat_answer())) as (gateway, upstream):
+        packed = pack(BODY)
+        first = await gateway.call(headers={**TENANT, "Content-Encoding": encoding}, data=packed)
+        assert first.cache == "cachewright; fwd=miss"
+        assert upstream.requests[0].body == packed
+        assert upstream.requests[0].header("content-encoding") == encoding
+        await written(gateway)
+        assert (await gateway.call()).is_hit
+        assert (await gateway.call(headers={**TENANT, "Content-Encoding": encoding}, data=packed)).is_hit
+        assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("br", b"\x0b\x02\x80{}\x03"),
+        ("zstd", b"(\xb5/\xfd"),
+        ("gzip", BODY),
+        ("gzip", gzip.compress(BODY)[:-4]),
+        ("gzip", gzip.compress(BODY) + b"x"),
+        ("gzip", gzip.compress(b'{"a": "' + b" " * 10_000_000 + b'"}')),
+        ("gzip, gzip", gzip.compress(gzip.compress(BODY))),
+    ],
+    ids=["br", "zstd", "plain", "cut off", "more behind", "bomb", "twice"],
+)
+async def test_what_cannot_be_unpacked_is_passed_on(
+    tmp_path: Path, redis: RedisServer, encoding: str, body: bytes
+) -> None:
+    """As it is, uncached; a bomb is never unpacked."""
+    async with before(tmp_path, redis, Response(200, chat_answer())) as (gateway, upstream):
+        answer = await gateway.call(headers={**TENANT, "Content-Encoding": encoding}, data=body)
+        assert (answer.status, answer.reason) == (200, "encoded")
+        assert (upstream.requests[0].body, upstream.requests[0].header("content-encoding")) == (
+            body,
+            encoding,
+        )
+
+
+async def test_a_body_that_we_rewrite_goes_plain(tmp_path: Path, redis: RedisServer) -> None:
+    """A stream's usage is asked for in a body of ours, which is not compressed and does not say so."""
+    async with before(tmp_path, redis, Response(200, chat_answer())) as (gateway, upstream):
+        packed = gzip.compress(json.dumps({**QUESTION, "stream": True}).encode())
+        await gateway.call(headers={**TENANT, "Content-Encoding": "gzip"}, data=packed)
+        assert json.loads(upstream.requests[0].body)["stream_options"] == {"include_usage": True}
+        assert upstream.requests[0].header("content-encoding") == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("OPTIONS", CHAT), ("HEAD", CHAT), ("HEAD", "/v1/models"), ("OPTIONS", "/v1/models")]
+)
+async def test_methods_that_compute_nothing_are_passed_on(
+    tmp_path: Path, redis: RedisServer, method: str, path: str
+) -> None:
+    """Headers, status and all, never looked up; a browser's preflight has no credentials to show."""
+    allowed = Response(204, b"", headers={"access-control-allow-origin": "*"})
+    async with before(tmp_path, redis, allowed) as (gateway, upstream):
+        gateway.enact(tenancy={"on_missing": "Reject"})
+        headers = [] if method == "OPTIONS" else list(TENANT.items())
+        for _ in range(2):
+            answer = await gateway.call(path, method=method, headers=headers)
+            assert (answer.status, answer.headers["access-control-allow-origin"]) == (204, "*")
+            assert answer.reason in ("method", "no_route")
+        assert [request.method for request in upstream.requests] == [method] * 2
+
+
+async def test_preflights_spend_no_key_of_the_upstream(tmp_path: Path, redis: RedisServer) -> None:
+    """Nobody has shown who asks."""
+    async with ScriptedUpstream(_no_content) as upstream:
+        gateway = Gateway(tmp_path, redis, upstream.url)
+        gateway.mount("upstream/key", "sk-upstream")
+        gateway.enact(upstream={"sends_own_key": True})
+        async with running(gateway):
+            await gateway.call(method="OPTIONS", headers=TENANT)
+            await gateway.call(headers=TENANT)
+    assert [request.header("authorization") for request in upstream.requests] == ["", "Bearer sk-upstream"]
+
+
+async def _no_content(_: Request) -> Response:
+    return Response(204)
 
 
 async def test_requests_in_a_row_on_one_connection_are_answered_in_order(gateway: Gateway) -> None:

@@ -32,6 +32,10 @@ class Asker:
     """True: the tenancy source knows the client, so it may use the upstream's own key."""
 
 
+NOBODY: Final = Asker(None, None, authenticated=False)
+"""Who asks what needs no answer to that."""
+
+
 def identify(headers: Headers, policy: TenancyPolicy, api_keys: ApiKeys | None) -> Asker | Reply:
     """Return who asks, or the refusal to send."""
     if policy.api_keys:

@@ -16,6 +16,7 @@ from cachewright.gateway.headers import (
     values_of,
 )
 from cachewright.gateway.paths import upstream_url
+from cachewright.gateway.payload import Payload
 from cachewright.gateway.request_body import RequestBody
 from cachewright.gateway.serving import Serving
 from cachewright.gateway.upstream import Outgoing
@@ -63,6 +64,7 @@ class Exchange:
         """Return what `why_not_cached` judges before the body is read."""
         headers = self.call.headers
         return Envelope(
+            method=self.call.method,
             route=self.route,
             has_tenant=self.asker.tenant is not None,
             has_role=self.asker.role is not None,
@@ -118,8 +120,8 @@ class Exchange:
             self.serving.digest_key, tag, self.question(body), user if isinstance(user, str) else ""
         )
 
-    def outgoing(self, whole_body: bytes | None, plain_answer: bool = False) -> Outgoing:
-        """Return the request to the upstream; `whole_body` is None where the body is passed on as it arrives.
+    def outgoing(self, payload: Payload | None, plain_answer: bool = False) -> Outgoing:
+        """Return the request to the upstream; without a payload the body is passed on as it arrives.
 
         `plain_answer` asks for an answer without compression, so that it can be judged and replayed.
         """
@@ -130,12 +132,14 @@ class Exchange:
         if plain_answer:
             dropped.add(b"accept-encoding")
             added.append((b"accept-encoding", b"identity"))
+        if payload is not None and payload.is_rewritten:
+            dropped.add(b"content-encoding")
         # Only whom the tenancy source knows may spend the upstream's own key; others keep what they sent.
         if self.serving.upstream_key is not None and self.asker.authenticated:
             dropped.add(b"authorization")
             added.append((b"authorization", f"Bearer {self.serving.upstream_key}".encode()))
-        body: bytes | AsyncIterator[bytes] | None = whole_body
-        if whole_body is None and self._has_body():
+        body: bytes | AsyncIterator[bytes] | None = payload.sent if payload else None
+        if payload is None and self._has_body():
             body = self.body.chunks(policy.max_body_bytes)
             if b"content-length" in dict(headers):
                 added.append((b"content-length", first_of(headers, b"content-length")))

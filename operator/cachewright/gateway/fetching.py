@@ -20,6 +20,7 @@ from cachewright.gateway.flights import Flight, Flights, Head, Key, Landing, Rea
 from cachewright.gateway.headers import Headers, content_length, end_to_end, first_of
 from cachewright.gateway.intake import Intake
 from cachewright.gateway.metrics import GatewayMetrics, Outcome
+from cachewright.gateway.payload import Payload
 from cachewright.gateway.reply import Reply
 from cachewright.gateway.upstream import UpstreamAnswer
 from cachewright.gateway.write_queue import WriteQueue
@@ -45,8 +46,7 @@ class Lost:
     """A request that the cache could not answer."""
 
     exchange: Exchange
-    raw: bytes
-    """Its body as the client sent it."""
+    payload: Payload
     request: dict[str, Any]
     key: Key
     place: Miss
@@ -170,14 +170,16 @@ class Fetching:
                 flight.fail(UpstreamUnreachable("everybody who waited for the answer has gone"))
 
     async def _ask(self, lost: Lost) -> UpstreamAnswer:
-        body = asking_for_usage(lost.raw, lost.request) if lost.delivery.stream else lost.raw
+        payload = lost.payload
+        if lost.delivery.stream:
+            payload = payload.rewritten(asking_for_usage(payload.plain, lost.request))
         started = time.perf_counter()
         upstream = lost.exchange.serving.upstream
-        answer = await upstream.send(lost.exchange.outgoing(body, plain_answer=True))
-        if answer.status in (400, 422) and body != lost.raw:
+        answer = await upstream.send(lost.exchange.outgoing(payload, plain_answer=True))
+        if answer.status in (400, 422) and payload is not lost.payload:
             # It may be our wish for the usage that the upstream does not take.
             answer.close()
-            answer = await upstream.send(lost.exchange.outgoing(lost.raw, plain_answer=True))
+            answer = await upstream.send(lost.exchange.outgoing(lost.payload, plain_answer=True))
         self._metrics.upstream_seconds.observe(time.perf_counter() - started)
         return answer
 

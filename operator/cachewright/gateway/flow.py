@@ -21,7 +21,7 @@ from cachewright.errors import (
     UpstreamError,
     UpstreamTimedOut,
 )
-from cachewright.gateway.asker import identify
+from cachewright.gateway.asker import NOBODY, Asker, identify
 from cachewright.gateway.cache_status import bypass_headers
 from cachewright.gateway.exchange import Call, Exchange
 from cachewright.gateway.fetching import Fetching, Lost
@@ -29,6 +29,7 @@ from cachewright.gateway.flights import Flight, Key
 from cachewright.gateway.headers import Headers, content_length, end_to_end
 from cachewright.gateway.metrics import GatewayMetrics, Outcome
 from cachewright.gateway.paths import MethodRefused, PathRefused, judge_path
+from cachewright.gateway.payload import Payload
 from cachewright.gateway.reply import Reply, error_reply
 from cachewright.gateway.request_body import RequestBody
 from cachewright.gateway.serving import Serving
@@ -95,7 +96,9 @@ class Flow:
                 f"this path takes {verdict.allowed} only",
                 [(b"allow", verdict.allowed.encode())],
             )
-        asker = identify(call.headers, serving.policy.tenancy, serving.api_keys)
+        asker: Asker | Reply = NOBODY
+        if call.method != "OPTIONS":  # browsers ask without credentials whether they may send them
+            asker = identify(call.headers, serving.policy.tenancy, serving.api_keys)
         if isinstance(asker, Reply):
             return asker
         if (content_length(call.headers) or 0) > serving.policy.max_body_bytes:
@@ -103,25 +106,25 @@ class Flow:
         return Exchange(call, body, serving, verdict.path, asker, find_route(verdict.path, serving.policy))
 
     async def _serve(self, exchange: Exchange) -> Reply:
-        raw, request = await self._read(exchange)
-        if isinstance(request, BypassReason) or raw is None:
+        payload, request = await self._read(exchange)
+        if isinstance(request, BypassReason) or payload is None:
             reason = request if isinstance(request, BypassReason) else BypassReason.TOO_LARGE
-            return await self._pass_on(exchange, raw, reason)
+            return await self._pass_on(exchange, payload, reason)
         if not exchange.is_forced:
-            return await self._serve_cacheable(exchange, raw, request)
+            return await self._serve_cacheable(exchange, payload, request)
         request = forced(request)
         try:
-            written = plain_json(request)
+            written = payload.rewritten(plain_json(request))
         except AmbiguousJson:
-            return await self._pass_on(exchange, raw, BypassReason.AMBIGUOUS_JSON)
+            return await self._pass_on(exchange, payload, BypassReason.AMBIGUOUS_JSON)
         reply = await self._serve_cacheable(exchange, written, request)
         reply.headers.append((FORCED_HEADER.encode(), FORCED_VALUE.encode()))
         return reply
 
-    async def _serve_cacheable(self, exchange: Exchange, raw: bytes, request: dict[str, Any]) -> Reply:
+    async def _serve_cacheable(self, exchange: Exchange, payload: Payload, request: dict[str, Any]) -> Reply:
         looked = await self._look_up(exchange, request)
         if isinstance(looked, BypassReason):
-            return await self._pass_on(exchange, raw, looked)
+            return await self._pass_on(exchange, payload, looked)
         found, delivery = looked.found, Delivery.of(request)
         if isinstance(found, Hit) and not exchange.refreshes:
             reply = self._fetching.replay(exchange, found, delivery)
@@ -129,11 +132,11 @@ class Flow:
                 return reply
         place = found.place if isinstance(found, Hit) else found
         return await self._fetching.fetch(
-            Lost(exchange, raw, request, looked.key, place, delivery), looked.seen
+            Lost(exchange, payload, request, looked.key, place, delivery), looked.seen
         )
 
-    async def _read(self, exchange: Exchange) -> tuple[bytes | None, dict[str, Any] | BypassReason]:
-        """Read the body if it may be cached: its bytes as far as they were read, and what they say."""
+    async def _read(self, exchange: Exchange) -> tuple[Payload | None, dict[str, Any] | BypassReason]:
+        """Read the body if it may be cached: its bytes, where they were read whole, and what they say."""
         policy = exchange.serving.policy
         envelope = exchange.envelope()
         if reason := why_not_cached(envelope, None, policy):
@@ -141,15 +144,18 @@ class Flow:
         raw = await exchange.body.read_up_to(policy.max_cacheable_body_bytes)
         if raw is None:
             return None, BypassReason.TOO_LARGE
+        payload = Payload.unpack(raw, envelope.content_encoding, policy.max_cacheable_body_bytes)
+        if payload is None:
+            return Payload(raw, raw), BypassReason.ENCODED
         try:
-            request = parse_json(raw)
+            request = parse_json(payload.plain)
         except AmbiguousJson:
-            return raw, BypassReason.AMBIGUOUS_JSON
+            return payload, BypassReason.AMBIGUOUS_JSON
         except InvalidJson:
-            return raw, BypassReason.UNPARSABLE
+            return payload, BypassReason.UNPARSABLE
         if not isinstance(request, dict):
-            return raw, BypassReason.UNPARSABLE
-        return raw, why_not_cached(envelope, request, policy) or request
+            return payload, BypassReason.UNPARSABLE
+        return payload, why_not_cached(envelope, request, policy) or request
 
     async def _look_up(self, exchange: Exchange, request: dict[str, Any]) -> _Looked | BypassReason:
         serving = exchange.serving
@@ -173,10 +179,10 @@ class Flow:
         finally:
             self._metrics.lookup_seconds.labels("exact").observe(time.perf_counter() - started)
 
-    async def _pass_on(self, exchange: Exchange, raw: bytes | None, reason: BypassReason) -> Reply:
+    async def _pass_on(self, exchange: Exchange, payload: Payload | None, reason: BypassReason) -> Reply:
         """Relay as it comes, both ways."""
         self._metrics.not_cached.labels(reason).inc()
-        answer = await self._send(exchange, exchange.outgoing(raw))
+        answer = await self._send(exchange, exchange.outgoing(payload))
         self._count("none", "bypass", exchange)
         return _relayed(answer, bypass_headers(reason), answer.chunks())
 

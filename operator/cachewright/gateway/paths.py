@@ -32,6 +32,9 @@ INFERENCE_PATHS: Final = {
 Stored responses, files, batches, fine-tuning, tokenizers and everything an engine administers are not here.
 """
 
+HARMLESS_METHODS: Final = ("HEAD", "OPTIONS")
+"""Methods that compute nothing; what they say about an inference path is the upstream's to answer."""
+
 _MODEL_PATH: Final = re.compile(r"/v1/models/[A-Za-z0-9._:@/-]+")
 _API_ROOT: Final = "/v1"
 _UNSAFE: Final = re.compile(r"%2e|%2f|%5c|%25|%00|\\|//|/\.{1,2}(/|$)|[^\x21-\x7e]", re.IGNORECASE)
@@ -60,7 +63,10 @@ class MethodRefused:
 def judge_path(
     method: str, raw_path: bytes, allowed_paths: Sequence[str]
 ) -> PathAllowed | PathRefused | MethodRefused:
-    """Decide on a request; an allowed path that ends with a slash allows everything below it."""
+    """Decide on a request; an allowed path that ends with a slash allows everything below it.
+
+    HEAD and OPTIONS are passed on for every path that is: browsers ask so whether they may send the rest.
+    """
     path = raw_path.decode("latin-1")
     if _UNSAFE.search(path):
         return PathRefused()
@@ -71,7 +77,7 @@ def judge_path(
     wanted = "GET" if _MODEL_PATH.fullmatch(path) else INFERENCE_PATHS.get(path)
     if wanted is None:
         return PathRefused()
-    return PathAllowed(path) if method == wanted else MethodRefused(wanted)
+    return PathAllowed(path) if method in (wanted, *HARMLESS_METHODS) else MethodRefused(wanted)
 
 
 def upstream_url(base_url: str, path: str, query: bytes) -> str:

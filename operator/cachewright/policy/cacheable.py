@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cachewright.policy.body import Body
+from cachewright.policy.content_encoding import READABLE_ENCODINGS
 from cachewright.policy.document import GatewayPolicy, RoutePolicy
 from cachewright.policy.documents import find_documents
 from cachewright.policy.endpoints import ENDPOINTS
@@ -39,6 +40,7 @@ class Envelope:
     """True also where the route is no experiment."""
     documents: tuple[bytes, ...] = ()
     """Values of the header that names documents."""
+    method: str = "POST"
 
 
 EnvelopeCheck = Callable[[Envelope, GatewayPolicy], BypassReason | None]
@@ -72,6 +74,10 @@ def _path_is_not_cached(envelope: Envelope, _policy: GatewayPolicy) -> BypassRea
     return None if envelope.route.path in ENDPOINTS else BypassReason.UNSUPPORTED
 
 
+def _method_is_another(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    return None if envelope.method == "POST" else BypassReason.METHOD
+
+
 def _layer_is_off(envelope: Envelope, policy: GatewayPolicy) -> BypassReason | None:
     on = envelope.route is not None and "Exact" in envelope.route.layers and policy.exact is not None
     return None if on else BypassReason.DISABLED
@@ -97,7 +103,7 @@ def _arm_is_unknown(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason 
 
 
 def _body_is_not_plain_json(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
-    if envelope.content_encoding not in ("", "identity"):
+    if envelope.content_encoding not in READABLE_ENCODINGS:
         return BypassReason.ENCODED
     return None if is_json_type(envelope.content_type) else BypassReason.CONTENT_TYPE
 
@@ -141,6 +147,7 @@ def _documents_are_unclear(
 
 ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
     _path_is_not_cached,
+    _method_is_another,
     _layer_is_off,
     _route_has_side_effects,
     _client_forbids,

@@ -1,4 +1,7 @@
-"""Content-Encoding: from a compressed answer to its plain bytes, within a bound. Called by `validate`."""
+"""Content-Encoding: from a compressed body to its plain bytes, within a bound.
+
+Called for requests by the gateway and for answers by `validate`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from typing import Final
 
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 """Lets zlib find out which of the two it reads."""
+
+READABLE_ENCODINGS: Final = ("", "identity", "gzip", "x-gzip", "deflate")
+"""What `decode_content` understands."""
 
 
 def decode_content(body: bytes, encoding: str, limit_bytes: int) -> bytes | None:
