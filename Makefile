@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test e2e bench soak lint type fmt generate verify clean
+.PHONY: help venv local demo test e2e bench soak lint type fmt generate verify clean
 
 help:  ## Show the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -19,6 +19,9 @@ venv: .venv/.installed  ## Make the virtual environment with pinned packages.
 
 demo: venv  ## Bring a cluster up, install the chart, and watch a cache at work.
 	@$(BIN)/python -m e2e.demo </dev/null
+
+local: venv  ## Serve examples/quickstart.yaml on this machine, without a cluster.
+	@$(BIN)/cachewright local -f examples/quickstart.yaml
 
 test: venv  ## Run the unit, store, gateway, chart and API tests.
 	$(PYTHON) -m e2e.cluster packages api stores
