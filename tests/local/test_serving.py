@@ -54,22 +54,43 @@ async def test_the_asynchronous_client(local: Local) -> None:
     assert [answer for _, answer in first] == [answer for _, answer in second]
 
 
-def test_a_streamed_request_is_answered_as_a_stream(local: Local) -> None:
-    """Words arrive one by one, and the last chunk carries the usage that was asked for."""
+def streamed(local: Local, question: str) -> tuple[str, list[str]]:
+    """Ask for a stream; returns what the cache said, and the words as they came."""
     with local.client() as client:
-        stream = client.chat.completions.create(
+        raw = client.chat.completions.with_raw_response.create(
             model="demo-model",
             temperature=0,
-            messages=[{"role": "user", "content": "streamed?"}],
+            messages=[{"role": "user", "content": question}],
             stream=True,
             stream_options={"include_usage": True},
         )
-        chunks = list(stream)
-    pieces = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
-    assert len([piece for piece in pieces if piece]) > 3
-    assert "".join(pieces).endswith("You asked: streamed?")
+        chunks = list(raw.parse())
     assert chunks[-1].usage is not None
+    assert chunks[-1].usage.total_tokens > 0
     assert chunks[-2].choices[0].finish_reason == "stop"
+    return raw.headers["cache-status"], [
+        each.choices[0].delta.content or "" for each in chunks if each.choices
+    ]
+
+
+def test_a_stream_is_a_miss_and_then_a_hit(local: Local) -> None:
+    """Words arrive one by one both times, and whoever asks without a stream gets the same answer."""
+    first, words = streamed(local, "streamed?")
+    assert first.startswith(MISS)
+    assert len([word for word in words if word]) > 3
+    assert "".join(words).endswith("You asked: streamed?")
+    second, again = streamed(local, "streamed?")
+    assert second.startswith(HIT)
+    assert again == words
+    assert local.ask("streamed?")[1] == "".join(words)
+
+
+def test_a_whole_answer_is_replayed_as_a_stream(local: Local) -> None:
+    """The other way round: stored whole, asked for as a stream."""
+    _, answer = local.ask("whole?")
+    status, words = streamed(local, "whole?")
+    assert status.startswith(HIT)
+    assert "".join(words) == answer
 
 
 def test_two_tenants_share_nothing(local: Local) -> None:
@@ -146,5 +167,6 @@ def test_a_given_upstream_is_asked_and_no_stand_in(tmp_path: Path, local: Local)
     with running(tmp_path, "--upstream", local.base_url) as front:
         assert front.ready["upstream"] == local.base_url
         status, answer = front.ask(QUESTION)
-        assert status.endswith(MISS)
-        assert local.ask(QUESTION) == (local.ask(QUESTION)[0], answer)
+        assert status.count(MISS) == 2
+        assert local.ask(QUESTION)[1] == answer
+        assert front.ask(QUESTION)[0].count("cachewright;") == 1

@@ -39,7 +39,7 @@ def bypass_headers(reason: BypassReason) -> Headers:
     return [(_NAME, f"{_CACHE}; fwd=bypass; detail={reason}".encode())]
 
 
-def outcome_of(headers: Headers) -> Literal["hit", "miss", "bypass"] | None:
+def outcome_of(headers: Headers) -> Literal["hit", "miss", "collapsed", "bypass"] | None:
     """Tell from a reply's headers what the cache did; None for what it had no part in, such as an error.
 
     A cache behind us may have its own line, so only ours counts.
@@ -48,5 +48,7 @@ def outcome_of(headers: Headers) -> Literal["hit", "miss", "bypass"] | None:
         if name == _NAME and value.startswith(f"{_CACHE};".encode()):
             if value.startswith(f"{_CACHE}; hit".encode()):
                 return "hit"
-            return "bypass" if b"fwd=bypass" in value else "miss"
+            if b"fwd=bypass" in value:
+                return "bypass"
+            return "collapsed" if b"; collapsed" in value else "miss"
     return None
