@@ -5,13 +5,15 @@ It keeps the same promises as Redis (the contract suite runs on both) and loses 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cachewright.keys.credentials import MarkerName
-from cachewright.keys.digest import EntryName
+from cachewright.keys.digest import EntryName, record_key
 from cachewright.keys.record import Record
-from cachewright.stores.protocols import Found, Marks
+from cachewright.keys.scheme import TAGS
+from cachewright.stores.protocols import Found, KeyListener, Marks
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class MemoryCacheStore:
     """By cache, then by counter."""
     _markers: dict[str, float] = field(default_factory=dict)
     """End of life by key."""
+    _listeners: list[tuple[str, KeyListener]] = field(default_factory=list)
 
     async def read_record(self, cache_id: str) -> Record | None:
         """Read the copy; None where there is none."""
@@ -52,6 +55,7 @@ class MemoryCacheStore:
         elif record.revision > copy.record.revision:
             copy.record = record
             copy.changes += 1
+        self._tell(record.cache_id, [record_key(record.cache_id, tag) for tag in TAGS])
         return self._copies[record.cache_id].record.revision
 
     async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
@@ -69,8 +73,11 @@ class MemoryCacheStore:
             return False
         self._entries.pop(name.key, None)
         self._entries[name.key] = (value, self.clock() + ttl_seconds)
+        evicted = []
         while len(self._entries) > self.max_entries:
-            del self._entries[next(iter(self._entries))]
+            evicted.append(next(iter(self._entries)))
+            del self._entries[evicted[-1]]
+        self._tell(name.cache_id, [name.key, *evicted])
         return True
 
     async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> None:
@@ -80,13 +87,29 @@ class MemoryCacheStore:
             raised[counter] = raised.get(counter, 0) + 1
         if (copy := self._copies.get(cache_id)) is not None:
             copy.changes += 1
+        self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
 
     async def remove(self, name: EntryName) -> bool:
         """Remove an entry and raise the changes of its cache."""
         if copy := self._copies.get(name.cache_id):
             copy.changes += 1
         _, expires_at = self._entries.pop(name.key, (b"", 0.0))
+        self._tell(name.cache_id, [name.record_key, name.key])
         return self.clock() < expires_at
+
+    async def read_marks(self, cache_id: str) -> dict[str, Marks]:
+        """Read the marks, which are the same under all hash tags."""
+        marks = self._marks(cache_id)
+        return {} if marks is None else dict.fromkeys(TAGS, marks)
+
+    async def follow_keys(self, cache_id: str, listener: KeyListener) -> None:
+        """Tell the listener of changed keys of a cache, as they change, until cancelled."""
+        self._listeners.append((cache_id, listener))
+        try:
+            listener.keys_lost()
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._listeners.remove((cache_id, listener))
 
     async def set_marker(self, name: MarkerName, ttl_seconds: float) -> None:
         """Set a marker, or set its TTL anew."""
@@ -135,6 +158,13 @@ class MemoryCacheStore:
         self._locks.clear()
         self._generations.clear()
         self._markers.clear()
+        for _, listener in self._listeners:
+            listener.keys_lost()
+
+    def _tell(self, cache_id: str, keys: Sequence[str]) -> None:
+        for followed, listener in self._listeners:
+            if followed == cache_id:
+                listener.keys_changed(keys)
 
     def _marks(self, cache_id: str) -> Marks | None:
         copy = self._copies.get(cache_id)

@@ -113,5 +113,28 @@ class LockStore(Protocol):
         """Return the token that holds the lock; None while it is free."""
 
 
-class CacheStore(EntryStore, GenerationStore, LockStore, MarkerStore, RecordStore, Protocol):
+class KeyListener(Protocol):
+    """Who keeps copies of entries and wants to hear when they are outdated."""
+
+    def keys_changed(self, keys: Sequence[str]) -> None:
+        """Hear that these keys were written, removed, evicted or have ended."""
+
+    def keys_lost(self) -> None:
+        """Hear that any key may have changed: changes were not followed for a while."""
+
+
+class TrackingStore(Protocol):
+    """How copies outside the store are kept honest."""
+
+    async def read_marks(self, cache_id: str) -> dict[str, Marks]:
+        """Read the marks under all hash tags; those without a copy of the record are left out."""
+
+    async def follow_keys(self, cache_id: str, listener: KeyListener) -> None:
+        """Tell the listener of changed keys of a cache until cancelled, through failures and restarts.
+
+        Soon, mostly and often twice, but never reliably: what must not be missed is in the marks.
+        """
+
+
+class CacheStore(EntryStore, GenerationStore, LockStore, MarkerStore, RecordStore, TrackingStore, Protocol):
     """A store that holds all of it, under the same hash tags."""

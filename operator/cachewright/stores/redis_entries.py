@@ -20,11 +20,14 @@ from cachewright.stores.redis_locks import RedisLockStore
 from cachewright.stores.redis_markers import RedisMarkerStore
 from cachewright.stores.redis_record import RedisRecordStore
 from cachewright.stores.redis_scripts import REMOVE_ENTRY, WRITE_ENTRY
+from cachewright.stores.redis_tracking import RedisTrackingStore
 
 _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=False).hexdigest()
 
 
-class RedisCacheStore(RedisRecordStore, RedisGenerationStore, RedisLockStore, RedisMarkerStore):
+class RedisCacheStore(
+    RedisRecordStore, RedisGenerationStore, RedisLockStore, RedisMarkerStore, RedisTrackingStore
+):
     """CacheStore on Redis or Valkey."""
 
     def __init__(self, link: RedisLink) -> None:
