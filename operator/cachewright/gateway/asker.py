@@ -30,6 +30,9 @@ class Asker:
     """Empty where roles are not set apart; None: they are, and the request has none or several."""
     authenticated: bool
     """True: the tenancy source knows the client, so it may use the upstream's own key."""
+    credential: bytes = b""
+    """What the upstream has to have accepted before anything is served from the cache; empty where the
+    tenancy source vouches for the client."""
 
 
 NOBODY: Final = Asker(None, None, authenticated=False)
@@ -41,15 +44,16 @@ def identify(headers: Headers, policy: TenancyPolicy, api_keys: ApiKeys | None) 
     if policy.api_keys:
         return _holder_of_key(headers, policy, api_keys)
     role = _role(headers, policy)
-    if policy.trusted_header is None:
+    is_credential = policy.client_credential_ttl_seconds is not None
+    header = "authorization" if is_credential else policy.trusted_header
+    if header is None:
         return Asker(SINGLE_TENANT if policy.mode == "Single" else None, role, authenticated=False)
-    tenant = _only_value(headers, policy.trusted_header)
-    if tenant is not None:
-        return Asker(SINGLE_TENANT if policy.mode == "Single" else tenant, role, authenticated=True)
+    value = _only_value(headers, header)
+    if value is not None:
+        tenant = SINGLE_TENANT if policy.mode == "Single" else value
+        return Asker(tenant, role, not is_credential, credential=value if is_credential else b"")
     if policy.on_missing == "Reject":
-        return error_reply(
-            400, "tenant_missing", f"exactly one non-empty header {policy.trusted_header} is needed"
-        )
+        return error_reply(400, "tenant_missing", f"exactly one non-empty header {header} is needed")
     return Asker(None, role, authenticated=False)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 
 from cachewright.errors import InvalidDocument, StoreError
+from cachewright.gateway.credentials import Credentials, CredentialSettings
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
 from cachewright.gateway.serving import Serving
@@ -62,6 +63,8 @@ class Assembly:
         self._throttle = throttle
         self._store: _Store | None = None
         self._target: _Target | None = None
+        self._credentials: tuple[object, Credentials] | None = None
+        """What they are for, and the credentials themselves, so that a reload forgets none."""
         self._known: dict[str, KnownRecord] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -84,6 +87,7 @@ class Assembly:
             upstream_key=configuration.upstream_key,
             upstream=target.upstream,
             exact=exact,
+            credentials=self._make_credentials(configuration) if exact else None,
         )
 
     async def warm(self) -> None:
@@ -115,6 +119,8 @@ class Assembly:
         await asyncio.gather(*self._background, return_exceptions=True)
         if self._target is not None:
             await self._target.upstream.aclose()
+        if self._credentials is not None:
+            await self._credentials[1].aclose()
         if self._store is not None:
             await self._store.breaker.aclose()
             await self._store.store.aclose()
@@ -136,6 +142,22 @@ class Assembly:
         return ExactLayer(
             store.store, known, store.breaker, settings, configuration.digest_key, wall_clock=time.time
         )
+
+    def _make_credentials(self, configuration: Configuration) -> Credentials | None:
+        policy, store = configuration.policy, self._store
+        ttl_seconds = policy.tenancy.client_credential_ttl_seconds
+        if ttl_seconds is None or store is None:
+            return None
+        settings = CredentialSettings(policy.cache_id, policy.binding, ttl_seconds, store.budget_seconds)
+        purpose = (settings, store, configuration.digest_key)
+        current = self._credentials
+        if current is not None and current[0] == purpose:
+            return current[1]
+        made = Credentials(store.store, store.breaker, settings, configuration.digest_key, time.monotonic)
+        self._credentials = (purpose, made)
+        if current is not None:
+            self._retire(current[1].aclose)
+        return made
 
     def _make_store(self, url: str, budget_seconds: float) -> _Store:
         current = self._store

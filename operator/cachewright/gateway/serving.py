@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachewright.gateway.api_keys import ApiKeys
+from cachewright.gateway.credentials import Credentials
 from cachewright.gateway.upstream import Upstream
 from cachewright.layers.exact import ExactLayer
 from cachewright.policy.document import GatewayPolicy
@@ -23,3 +24,5 @@ class Serving:
     upstream: Upstream
     exact: ExactLayer | None
     """None where the policy has no exact layer."""
+    credentials: Credentials | None = None
+    """Set where a client's own credential has to be accepted by the upstream first."""

@@ -49,6 +49,8 @@ class TenancyPolicy(_Document):
     """Lower-case name of the header that carries the tenant."""
     api_keys: bool = False
     """True: bearer tokens are looked up in the mounted file `api-keys/keys`."""
+    client_credential_ttl_seconds: float | None = None
+    """Set: the client's own credential in Authorization is the tenant, and counts this long after a 2xx."""
     role_header: str | None = None
     """Lower-case name of the header that carries the role."""
     on_missing: Literal["Bypass", "Reject"] = "Bypass"

@@ -53,6 +53,8 @@ class BypassReason(StrEnum):
     """The route needs the ids of the documents that an answer may quote, and the request names none."""
     DOCUMENTS = "documents"
     """What names documents cannot be read, names too many, or has an id that is too long."""
+    CREDENTIAL = "credential"
+    """The upstream has not accepted the client's credential lately."""
     NO_RECORD = "no_record"
     """No record of keyspaces is known."""
     POLICY_OUTDATED = "policy_outdated"
