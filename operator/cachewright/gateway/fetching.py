@@ -27,6 +27,7 @@ from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.entry_id import entry_id
 from cachewright.layers.entry import Entry
 from cachewright.layers.exact import ExactLayer, Hit, Miss
+from cachewright.layers.lease import Lease
 from cachewright.policy.answers import Delivery, KeptAnswer, deliver, is_event_stream
 from cachewright.policy.reasons import RefusalReason
 from cachewright.policy.stream_request import asking_for_usage
@@ -34,6 +35,9 @@ from cachewright.policy.validate import Answer, Judgement, judge_answer, judge_s
 
 MOST_LEADERS: Final = 2
 """A request whose leaders failed this often asks the upstream by itself, without waiting in line again."""
+
+COALESCE_SECONDS: Final = 2.0
+"""How long a request waits for the same request in another gateway before it asks the upstream too."""
 
 _FOLLOWERS_LACK: Final = {b"content-length", b"content-type", b"content-encoding", b"set-cookie"}
 """Headers of the leader's answer that its followers get from us, or not at all."""
@@ -51,6 +55,8 @@ class Lost:
     key: Key
     place: Miss
     delivery: Delivery
+    may_follow: bool = True
+    """False: the upstream has to judge this client itself before it is given anything."""
 
     @property
     def limit_bytes(self) -> int:
@@ -72,9 +78,9 @@ class Fetching:
         Raises UpstreamError where the upstream gives no answer.
         """
         lost.exchange.body.cancel_when_gone()
-        if lost.exchange.refreshes:  # what began earlier is not fresh enough
-            return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes))
-        for _ in range(MOST_LEADERS):
+        if lost.exchange.refreshes:  # what began earlier is not fresh enough, here or in another gateway
+            return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes), None)
+        for _ in range(MOST_LEADERS if lost.may_follow else 0):
             flight = self.flights.at(lost.key) or seen
             if flight is None or flight.place != lost.place or not flight.may_be_joined:
                 break
@@ -83,22 +89,34 @@ class Fetching:
             if reply is not None:
                 return reply
         open_flight = self.flights.at(lost.key)
-        others_fly = open_flight is not None and open_flight.place == lost.place
-        begin = self.flights.begin_alone if others_fly else self.flights.begin
-        return await self._lead(lost, begin(lost.key, lost.place, lost.limit_bytes))
+        if not lost.may_follow or (open_flight is not None and open_flight.place == lost.place):
+            return await self._lead_alone(lost)
+        exact = lost.exchange.serving.exact
+        lease = exact.lease(lost.place) if exact else None
+        return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes), lease)
 
-    async def _lead(self, lost: Lost, flight: Flight) -> Reply:
+    async def _lead_alone(self, lost: Lost) -> Reply:
+        return await self._lead(lost, self.flights.begin_alone(lost.key, lost.place, lost.limit_bytes), None)
+
+    async def _lead(self, lost: Lost, flight: Flight, lease: Lease | None) -> Reply:
         reader = flight.attach()
-        flight.start(self._fly(lost, flight))
+        flight.start(self._fly(lost, flight, lease))
         status = miss_headers(_id(lost.exchange, lost.place), refreshed=lost.exchange.refreshes)
         try:
             head = await reader.head()
+            if head is None:
+                reader.detach()
+                return self._replay_landed(lost, flight) or await self._lead_alone(lost)
             reply = await self._reply_to_leader(lost, reader, head, status)
         except BaseException:
             reader.detach()
             raise
         self.count("exact", "miss", lost.exchange)
         return reply
+
+    def _replay_landed(self, lost: Lost, flight: Flight) -> Reply | None:
+        hit = flight.landing.hit if flight.landing else None
+        return self.replay(lost.exchange, _aged(hit), lost.delivery) if hit else None
 
     async def _reply_to_leader(self, lost: Lost, reader: Reader, head: Head, status: Headers) -> Reply:
         parts = reader.parts(lost.delivery.usage)
@@ -116,11 +134,13 @@ class Fetching:
     async def _follow(self, lost: Lost, flight: Flight) -> Reply | None:
         """Answer from another request's flight; None where it has nothing for this one."""
         if flight.landing is not None and flight.landing.hit is not None:
-            return self.replay(lost.exchange, _aged(flight.landing.hit), lost.delivery)
+            return self._replay_landed(lost, flight)
         reader = flight.attach()
         is_handed_on = False
         try:
             head = await reader.head()
+            if head is None:
+                return self._replay_landed(lost, flight)
             if head.status != 200:
                 return None
             if head.is_stream and lost.delivery.stream and flight.landing is None:
@@ -145,10 +165,15 @@ class Fetching:
         reply.headers += miss_headers(_id(lost.exchange, lost.place), collapsed=True)
         return reply
 
-    async def _fly(self, lost: Lost, flight: Flight) -> None:
+    async def _fly(self, lost: Lost, flight: Flight, lease: Lease | None) -> None:
         """Carry out a flight."""
         answer: UpstreamAnswer | None = None
         try:
+            hit = await self._await_others(lost, lease) if lease else None
+            if hit is not None:
+                flight.land(Landing(hit.entry.answer, hit))
+                self.flights.close(flight)  # the store has it
+                return
             answer = await self._ask(lost)
             head = _head(answer)
             flight.arrived(head)
@@ -157,7 +182,7 @@ class Fetching:
                 flight.add(intake.feed(chunk))
                 await flight.room()
             flight.add(intake.finish())
-            flight.land(self._keep(lost, flight, head, answer))
+            flight.land(self._keep(lost, flight, head, answer, lease))
         except UpstreamError as e:
             flight.fail(e)
         except Exception as e:  # noqa: BLE001 - the edge of a task: whoever waits must hear of it
@@ -168,6 +193,19 @@ class Fetching:
                 answer.close()
             if not flight.is_over:
                 flight.fail(UpstreamUnreachable("everybody who waited for the answer has gone"))
+            if lease is not None and not (flight.landing and flight.landing.hit and answer):
+                await lease.release()  # else it is held until the answer is stored
+
+    async def _await_others(self, lost: Lost, lease: Lease) -> Hit | None:
+        """Take the lease on the upstream call, or wait for what another gateway stores."""
+        exact, policy = lost.exchange.serving.exact, lost.exchange.serving.policy.exact
+        if exact is None or policy is None:
+            return None
+        # Whoever wants a stream wants its first word soon, so the store's budget is all it waits.
+        wait_seconds = (
+            min(COALESCE_SECONDS, policy.budget_seconds) if lost.delivery.stream else COALESCE_SECONDS
+        )
+        return await lease.take_or_find(lambda: exact.peek(lost.place), wait_seconds)
 
     async def _ask(self, lost: Lost) -> UpstreamAnswer:
         payload = lost.payload
@@ -183,7 +221,9 @@ class Fetching:
         self._metrics.upstream_seconds.observe(time.perf_counter() - started)
         return answer
 
-    def _keep(self, lost: Lost, flight: Flight, head: Head, answer: UpstreamAnswer) -> Landing:
+    def _keep(
+        self, lost: Lost, flight: Flight, head: Head, answer: UpstreamAnswer, lease: Lease | None
+    ) -> Landing:
         """Store a whole answer, off every request's path, or count why not."""
         exact: ExactLayer | None = lost.exchange.serving.exact
         judgement = self._judge(lost, flight, head, answer)
@@ -202,6 +242,8 @@ class Fetching:
                 )
             finally:
                 self.flights.close(flight)
+                if lease is not None:
+                    await lease.release()
 
         if not self._writes.offer(write, len(stored.body)):
             return Landing(kept, None)

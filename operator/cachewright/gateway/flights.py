@@ -79,10 +79,13 @@ class Reader:
         self.is_cut = False
         """True once it fell further behind than is held for it."""
 
-    async def head(self) -> Head:
-        """Wait for the head; raises UpstreamError where none comes."""
+    async def head(self) -> Head | None:
+        """Wait for the head; raises UpstreamError where none comes.
+
+        None where the upstream was not asked, since another gateway has stored the answer meanwhile.
+        """
         flight = self._flight
-        while flight.head is None:
+        while flight.head is None and flight.landing is None:
             if flight.error is not None:
                 raise flight.error
             await flight.news.wait()

@@ -22,6 +22,7 @@ from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry, encode_entry
 from cachewright.layers.known_generations import KnownGenerations
 from cachewright.layers.known_record import KnownRecord
+from cachewright.layers.lease import Lease
 from cachewright.layers.local import LocalCache, Question
 from cachewright.policy.reasons import BypassReason, RefusalReason
 from cachewright.stores.protocols import CacheStore, Marks
@@ -140,6 +141,16 @@ class ExactLayer:
             return RefusalReason.STORE
         self._forget_copy(miss.name)  # a fresher answer may have replaced what it was made from
         return None if written else RefusalReason.CHANGED
+
+    def lease(self, place: Miss) -> Lease:
+        """Return the claim to ask the upstream for what was missed, to be taken and released."""
+        return Lease(self._store, self._breaker, place.name, self._settings.budget_seconds)
+
+    async def peek(self, place: Miss) -> Hit | None:
+        """Look again where an answer was missed, under the same marks; raises StoreError."""
+        found = await self._store.find(place.name)
+        judged = self._judge(found.value, place) if found.marks == place.seen else place
+        return judged if isinstance(judged, Hit) else None
 
     async def inspect(self, name: EntryName) -> Entry | None:
         """Read one entry for people, without a budget; raises StoreError."""
