@@ -11,7 +11,7 @@ from typing import Final, Self
 from cachewright.local.store_choice import GivenUrl, Memory, OwnServer, StoreChoice
 from cachewright.local.store_server import StoreServer
 from cachewright.local.telling import Tell
-from cachewright.stores.opening import MEMORY_URL
+from cachewright.stores.opening import memory_url
 
 WATCH_SECONDS: Final = 0.5
 
@@ -34,7 +34,7 @@ class RunStore:
             case GivenUrl(url):
                 return cls(url, _without_login(url))
             case Memory():
-                return cls(MEMORY_URL, "this process's memory; entries go when it ends")
+                return cls(memory_url(max_memory_bytes), "this process's memory; entries go when it ends")
             case OwnServer(shown=shown):
                 server = StoreServer(choice, cache_id, max_memory_bytes)
                 try:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
+from cachewright.errors import StoreRefused
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName, record_key
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
 from cachewright.stores.protocols import Found, KeyListener, Marks
+
+DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -26,13 +30,16 @@ class _Copy:
 
 @dataclass(slots=True)
 class MemoryCacheStore:
-    """CacheStore in process memory, bounded by a number of entries."""
+    """CacheStore in process memory, bounded by a number of entries and by their size; the oldest go first."""
 
     clock: Callable[[], float]
     """Seconds, monotonic."""
     max_entries: int = 10_000
+    max_bytes: int = DEFAULT_MAX_BYTES
+    """Of the values alone; what holds them comes on top."""
     _entries: dict[str, tuple[bytes, float]] = field(default_factory=dict)
     """Value and end of life by key, oldest first."""
+    _size_bytes: int = 0
     _copies: dict[str, _Copy] = field(default_factory=dict)
     _locks: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Token and end of life by key."""
@@ -62,7 +69,7 @@ class MemoryCacheStore:
         """Read an entry together with the marks and generation counters of its cache."""
         value, expires_at = self._entries.get(name.key, (None, 0.0))
         if value is not None and self.clock() >= expires_at:
-            del self._entries[name.key]
+            self._forget(name.key)
             value = None
         raised = self._generations.get(name.cache_id, {})
         return Found(self._marks(name.cache_id), value, tuple(raised.get(counter, 0) for counter in counters))
@@ -71,12 +78,15 @@ class MemoryCacheStore:
         """Write an entry unless the marks of its cache changed since `seen`."""
         if self._marks(name.cache_id) != seen:
             return False
-        self._entries.pop(name.key, None)
+        if len(value) > self.max_bytes:
+            raise StoreRefused("write: the entry is larger than the store")
+        self._forget(name.key)
         self._entries[name.key] = (value, self.clock() + ttl_seconds)
+        self._size_bytes += len(value)
         evicted = []
-        while len(self._entries) > self.max_entries:
+        while len(self._entries) > self.max_entries or self._size_bytes > self.max_bytes:
             evicted.append(next(iter(self._entries)))
-            del self._entries[evicted[-1]]
+            self._forget(evicted[-1])
         self._tell(name.cache_id, [name.key, *evicted])
         return True
 
@@ -93,7 +103,7 @@ class MemoryCacheStore:
         """Remove an entry and raise the changes of its cache."""
         if copy := self._copies.get(name.cache_id):
             copy.changes += 1
-        _, expires_at = self._entries.pop(name.key, (b"", 0.0))
+        expires_at = self._forget(name.key)
         self._tell(name.cache_id, [name.record_key, name.key])
         return self.clock() < expires_at
 
@@ -154,12 +164,19 @@ class MemoryCacheStore:
     async def aclose(self) -> None:
         """Forget everything."""
         self._entries.clear()
+        self._size_bytes = 0
         self._copies.clear()
         self._locks.clear()
         self._generations.clear()
         self._markers.clear()
         for _, listener in self._listeners:
             listener.keys_lost()
+
+    def _forget(self, key: str) -> float:
+        """Drop an entry if there is one, and return its end of life."""
+        value, expires_at = self._entries.pop(key, (b"", 0.0))
+        self._size_bytes -= len(value)
+        return expires_at
 
     def _tell(self, cache_id: str, keys: Sequence[str]) -> None:
         for followed, listener in self._listeners:
