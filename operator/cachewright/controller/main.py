@@ -14,15 +14,17 @@ from typing import Final
 import structlog
 from prometheus_client import disable_created_metrics
 
-from cachewright.controller.logs import configure
 from cachewright.controller.process import Operator, ProcessSettings
 from cachewright.errors import CachewrightError
 from cachewright.kube.connection import KubeConnection
+from cachewright.logs import LOG_LEVELS, configure
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.render.settings import RenderSettings
 from cachewright.stores.redis_record import open_record_store
 
 DEFAULT_NAMESPACE: Final = "cachewright-system"
+NOISY: Final = ("kopf", "aiohttp", "asyncio", "kubernetes", "kubernetes.aio")
+"""Libraries that say at INFO and DEBUG what nobody wants to read, such as whole objects."""
 
 EXAMPLES: Final = """\
 examples:
@@ -72,12 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=8080, help="for /healthz, /readyz and /metrics (default: 8080)"
     )
     process.add_argument("--log-format", choices=["json", "console"], default="json")
-    process.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    process.add_argument("--log-level", choices=LOG_LEVELS, default="info")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run until SIGTERM and return the exit code: 0 after a clean stop, 1 after anything else."""
-    configure(options.log_format, options.log_level)
+    configure(options.log_format, options.log_level, NOISY)
+    logging.captureWarnings(capture=True)
     # One more series for each counter, of which nobody makes use.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
