@@ -239,14 +239,15 @@ class Gateway:
             return Answered(response.status, response.headers, await response.read())
 
     async def metric(self, name: str, **labels: str) -> float:
-        """Return a metric's value by scraping it; 0 where it has no such sample yet."""
+        """Return the sum of a metric's samples with these labels, by scraping them."""
         wanted = {f'{key}="{value}"' for key, value in labels.items()}
+        total = 0.0
         for line in (await self.management("/metrics")).body.decode().splitlines():
             sample, _, value = line.rpartition(" ")
             found, _, rest = sample.partition("{")
             if found == name and wanted <= set(rest.rstrip("}").split(",")):
-                return float(value)
-        return 0.0
+                total += float(value)
+        return total
 
 
 @asynccontextmanager

@@ -218,7 +218,7 @@ class Fetching:
             # It may be our wish for the usage that the upstream does not take.
             answer.close()
             answer = await upstream.send(lost.exchange.outgoing(lost.payload, plain_answer=True))
-        self._metrics.upstream_seconds.observe(time.perf_counter() - started)
+        self._metrics.observe_upstream(answer.status, time.perf_counter() - started)
         return answer
 
     def _keep(
@@ -278,6 +278,7 @@ class Fetching:
         if delivered is None:
             return None
         self.count("exact", "hit", exchange)
+        self._metrics.count_saved("exact", hit)
         status = hit_headers(hit, _id(exchange, hit.place))
         headers = [*_body_headers(delivered.content_type, delivered.body), *status]
         return Reply(200, headers, delivered.body)

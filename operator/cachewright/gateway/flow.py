@@ -162,7 +162,7 @@ class Flow:
         tenant = exchange.asker.tenant
         if serving.exact is None or tenant is None:
             return BypassReason.DISABLED if serving.exact is None else BypassReason.NO_TENANT
-        started = time.perf_counter()
+        started, outcome = time.perf_counter(), "failed"
         try:
             tag = tenant_tag(serving.digest_key, tenant)
             dependence = exchange.dependence(tag, request)
@@ -170,14 +170,17 @@ class Flow:
             # Taken before the look-up: an answer that is stored meanwhile is in one of the two places.
             seen = self._fetching.flights.at((tag, digest))
             found = await serving.exact.look_up(tag, digest, dependence)
-            return found if isinstance(found, BypassReason) else _Looked((tag, digest), seen, found)
+            if isinstance(found, BypassReason):
+                return found
+            outcome = "hit" if isinstance(found, Hit) else "miss"
+            return _Looked((tag, digest), seen, found)
         except AmbiguousJson:
             return BypassReason.AMBIGUOUS_JSON
         except Exception:  # noqa: BLE001 - the cache's edge: a fault of ours must not become the client's
             _log.exception("look_up_failed", cache=serving.policy.cache)
             return BypassReason.STORE
         finally:
-            self._metrics.lookup_seconds.labels("exact").observe(time.perf_counter() - started)
+            self._metrics.lookup_seconds.labels("exact", outcome).observe(time.perf_counter() - started)
 
     async def _pass_on(self, exchange: Exchange, payload: Payload | None, reason: BypassReason) -> Reply:
         """Relay as it comes, both ways."""
@@ -190,7 +193,7 @@ class Flow:
         exchange.body.cancel_when_gone()
         started = time.perf_counter()
         answer = await exchange.serving.upstream.send(outgoing)
-        self._metrics.upstream_seconds.observe(time.perf_counter() - started)
+        self._metrics.observe_upstream(answer.status, time.perf_counter() - started)
         return answer
 
     def _count(self, layer: str, outcome: Outcome, exchange: Exchange | None) -> None:

@@ -9,6 +9,9 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from cachewright.layers.exact import Hit
+from cachewright.policy.usage import tokens_of
+
 Outcome = Literal["hit", "miss", "collapsed", "bypass", "refused", "upstream_error"]
 
 _LOOKUP_BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
@@ -33,6 +36,8 @@ _REQUEST_BUCKETS = (
 )
 """Fine enough to tell half of a time from its double."""
 _UPSTREAM_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+_AGE_BUCKETS = (1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
 
 
 class GatewayMetrics:
@@ -62,7 +67,7 @@ class GatewayMetrics:
         self.lookup_seconds = Histogram(
             "cachewright_lookup_seconds",
             "Time a look-up kept a request waiting.",
-            ("layer",),
+            ("layer", "outcome"),
             buckets=_LOOKUP_BUCKETS,
             registry=self.registry,
         )
@@ -76,7 +81,27 @@ class GatewayMetrics:
         self.upstream_seconds = Histogram(
             "cachewright_upstream_seconds",
             "Time until the head of the upstream's answer.",
+            ("outcome",),
             buckets=_UPSTREAM_BUCKETS,
+            registry=self.registry,
+        )
+        self.hit_age_seconds = Histogram(
+            "cachewright_hit_age_seconds",
+            "Age of answers when they were served from the cache.",
+            ("layer",),
+            buckets=_AGE_BUCKETS,
+            registry=self.registry,
+        )
+        self.saved_seconds = Counter(
+            "cachewright_saved_seconds",
+            "Time that the upstream took for answers that hits then gave without it.",
+            ("layer",),
+            registry=self.registry,
+        )
+        self.saved_tokens = Counter(
+            "cachewright_saved_tokens",
+            "Tokens that the upstream counted for answers that hits then gave without it.",
+            ("layer", "kind"),
             registry=self.registry,
         )
         self.breaker_open = Gauge(
@@ -96,3 +121,15 @@ class GatewayMetrics:
             "Mounted documents that could not be read and left the last good ones in use.",
             registry=self.registry,
         )
+
+    def count_saved(self, layer: str, hit: Hit) -> None:
+        """Count what one hit saved, and how old it was."""
+        self.hit_age_seconds.labels(layer).observe(hit.age_seconds)
+        self.saved_seconds.labels(layer).inc(hit.entry.upstream_seconds)
+        tokens = tokens_of(hit.entry.answer)
+        self.saved_tokens.labels(layer, "prompt").inc(tokens.prompt)
+        self.saved_tokens.labels(layer, "completion").inc(tokens.completion)
+
+    def observe_upstream(self, status: int, seconds: float) -> None:
+        """Count an answer of the upstream's, by class of status."""
+        self.upstream_seconds.labels(f"{status // 100}xx").observe(seconds)
