@@ -164,6 +164,7 @@ def test_bars() -> None:
             {"source": {"trustedHeader": {"name": "X-T"}}, "role": {"header": "X-R"}},
             "header X-T, role from header X-R",
         ),
+        ({"source": {"clientCredential": {}}}, "each client's own key of the upstream"),
         ({"source": {"apiKeys": {"secretRef": {"name": "keys", "key": "k"}}}}, "API keys, as bearer tokens"),
     ],
 )
@@ -176,7 +177,7 @@ def test_the_greeting_fits_the_tenancy(tenancy: dict[str, object], said: str) ->
     assert len(curls) == 3
     for name in shown.headers:
         assert all(f"-H '{name}: " in curl for curl in curls)
-    assert ("YOUR_API_KEY" in greeting) == shown.takes_api_keys
+    assert ("YOUR_API_KEY" in greeting) == shown.needs_key
 
 
 def drawn(shown: Facts, tally: Tally) -> str:

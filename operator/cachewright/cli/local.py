@@ -22,7 +22,7 @@ import uvloop
 from cachewright.api.durations import DURATION_PATTERN, parse_duration_seconds
 from cachewright.api.model import URL_PATTERN
 from cachewright.cli.manifests import Manifest
-from cachewright.cli.validate import STDIN, Report, findings, is_ours, manifests_in, shown
+from cachewright.cli.validate import STDIN, Report, files_in, findings, is_ours, manifests_in, shown
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec, LocalError
 from cachewright.gateway.main import configure_logs
@@ -170,7 +170,8 @@ class _Files:
 
     def signature(self) -> tuple[object, ...]:
         """Return what changes when a file does; standard input never does."""
-        return tuple(modified(Path(name)) for name in self.names if name != STDIN)
+        files = [file for name in self.names for file in files_in(name) if file != STDIN]
+        return tuple((file, modified(Path(file))) for file in files)
 
     def read(self, in_use: Declared | None) -> Declared:
         """Read and check everything; raises InvalidSpec with each problem's line, and InvalidDocument."""

@@ -139,7 +139,7 @@ def _caches(names: list[str], report: Report) -> Iterator[tuple[str, Manifest]]:
 def manifests_in(names: list[str], report: Report) -> Iterator[tuple[str, Manifest]]:
     """Yield every object with its file, and note what cannot be read; local mode uses it too."""
     for name in names:
-        for file in _files(name):
+        for file in files_in(name):
             try:
                 manifests = list(read_manifests(_text(file)))
             except (OSError, UnicodeDecodeError, InvalidDocument) as error:
@@ -149,7 +149,8 @@ def manifests_in(names: list[str], report: Report) -> Iterator[tuple[str, Manife
             yield from ((shown(file), manifest) for manifest in manifests)
 
 
-def _files(name: str) -> list[str]:
+def files_in(name: str) -> list[str]:
+    """Return the manifest files of a directory, or the file itself; local mode uses it too."""
     if name == STDIN or not Path(name).is_dir():
         return [name]
     return sorted(str(path) for path in Path(name).iterdir() if path.suffix in _SUFFIXES and path.is_file())

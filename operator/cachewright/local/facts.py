@@ -85,10 +85,10 @@ class Facts:
         return _tenant(self.edition.cache.spec.tenancy)
 
     @property
-    def takes_api_keys(self) -> bool:
-        """True where a request needs one of the API keys handed out."""
+    def needs_key(self) -> bool:
+        """True where a request needs a key of its asker's."""
         source = self.edition.cache.spec.tenancy.source
-        return bool(source and source.api_keys)
+        return bool(source and not source.trusted_header)
 
     def ready_line(self) -> str:
         """Return one line of JSON for scripts."""
@@ -156,13 +156,13 @@ class Facts:
             **changes,
         }
         headers = {"Content-Type": "application/json", **(headers or self.headers)}
-        if self.takes_api_keys:
+        if self.needs_key:
             headers["Authorization"] = "Bearer YOUR_API_KEY"
         words = " ".join(f"-H '{name}: {value}'" for name, value in headers.items())
         return f"curl -si {self.base_url}/chat/completions {words} -d '{json.dumps(body)}'"
 
     def _snippet(self) -> list[str]:
-        key = "YOUR_API_KEY" if self.takes_api_keys else "unused"
+        key = "YOUR_API_KEY" if self.needs_key else "unused"
         headers = f", default_headers={json.dumps(self.headers)}" if self.headers else ""
         message = json.dumps({"role": "user", "content": QUESTION})
         return [
@@ -178,8 +178,11 @@ class Facts:
 def _tenant(tenancy: TenancySpec) -> str:
     if tenancy.source is None:
         return "all requests are one tenant's"
-    header = tenancy.source.trusted_header
-    where = f"header {header.name}" if header else "API keys, as bearer tokens"
+    source = tenancy.source
+    if source.trusted_header:
+        where = f"header {source.trusted_header.name}"
+    else:
+        where = "API keys, as bearer tokens" if source.api_keys else "each client's own key of the upstream"
     role = f", role from header {tenancy.role.header}" if tenancy.role else ""
     if tenancy.mode == "Single":
         return f"all requests are one tenant's; {where} authenticates{role}"

@@ -52,6 +52,7 @@ class StandIn:
                 lifespan="off",
                 log_config=None,
                 access_log=False,
+                server_header=False,
                 timeout_graceful_shutdown=GRACEFUL_SECONDS,
             )
         )
