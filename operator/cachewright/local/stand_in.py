@@ -106,10 +106,10 @@ class StandIn:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
         await asyncio.sleep(self._latency_seconds / 2)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for event in events:
+        for event in events[:-1]:
             await send({"type": "http.response.body", "body": event, "more_body": True})
             await asyncio.sleep(self._latency_seconds / 2 / len(events))
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send({"type": "http.response.body", "body": events[-1], "more_body": False})
 
 
 class _Server(uvicorn.Server):
