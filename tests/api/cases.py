@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cachewright.crd.schema import INT_OR_STRING, Schema, below, object_schema, properties_of
-from tests.api.documents import EXTERNAL, FULL, GONE, MINIMAL, Document, changed, put, steps
-from tests.api.values import EXTERNAL_VALUES, FULL_VALUES, Values
+from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, GONE, MINIMAL, Document, changed, put, steps
+from tests.api.values import CREDENTIAL_VALUES, EXTERNAL_VALUES, FULL_VALUES, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,17 @@ SINGLE: Final = (
     Case(
         "both-sources",
         changed(EXTERNAL, spec__tenancy__source__trustedHeader={"name": "a"}),
+        "spec.tenancy.source",
+    ),
+    Case("credential", CREDENTIAL),
+    Case(
+        "credential-and-upstream-key",
+        changed(CREDENTIAL, spec__upstream__apiKeySecretRef={"name": "upstream", "key": "token"}),
+        "spec.upstream.apiKeySecretRef",
+    ),
+    Case(
+        "credential-and-header",
+        changed(CREDENTIAL, spec__tenancy__source__trustedHeader={"name": "a"}),
         "spec.tenancy.source",
     ),
     Case("empty-source", changed(FULL, spec__tenancy__source={}), "spec.tenancy.source"),
@@ -171,6 +182,7 @@ def schema_at(path: str) -> Schema:
 def every_case() -> list[Case]:
     """Return all cases, each under a name of its own."""
     tables = [*_value_cases(FULL, FULL_VALUES), *_value_cases(EXTERNAL, EXTERNAL_VALUES)]
+    tables += _value_cases(CREDENTIAL, CREDENTIAL_VALUES)
     return [*SINGLE, *TRANSITIONS, *tables, *_wrong_types(), *_missing_fields()]
 
 
@@ -212,7 +224,8 @@ def _fields(document: Document) -> Iterator[str]:
 
 def _every_field() -> dict[str, Document]:
     """Return every path with an object that fills it."""
-    return dict.fromkeys(_fields(EXTERNAL), EXTERNAL) | dict.fromkeys(_fields(FULL), FULL)
+    bases = (CREDENTIAL, EXTERNAL, FULL)
+    return {path: base for base in bases for path in _fields(base)}
 
 
 def _wrong_types() -> Iterator[Case]:

@@ -74,7 +74,7 @@ FULL: Final[Document] = {
             {"name": "other", "match": {"path": "/v1/completions"}},
         ],
         "stores": {"redis": {"managed": {"flavor": "Redis", "maxMemory": "256Mi", **_PLACEMENT}}},
-        "layers": {"exact": {"ttl": "30m"}},
+        "layers": {"exact": {"ttl": "30m", "local": {"maxEntries": 10_000, "ttl": "30s"}}},
         "limits": {"budget": {"exact": "5ms", "total": "50ms"}, "maxCacheableBody": "1Mi", "maxBody": "64Mi"},
         "gateway": {"replicas": 2, **_PLACEMENT},
         "deletionPolicy": "Retain",
@@ -134,3 +134,10 @@ EXTERNAL: Final = changed(
     spec__tenancy__source={"apiKeys": {"secretRef": {"name": "keys", "key": "keys.yaml"}}},
 )
 """The other side of each choice: a store that exists already, tenants known by API keys."""
+
+CREDENTIAL: Final = changed(
+    FULL,
+    spec__tenancy__source={"clientCredential": {"ttl": "5m"}},
+    spec__upstream__apiKeySecretRef=GONE,
+)
+"""Tenants known by what they present to the upstream."""

@@ -67,6 +67,8 @@ def mended(document: Document) -> Document:
         upstream.pop("caSecretRef", None)
     if len(tenancy.get("source", {})) != 1:
         tenancy["source"] = {"trustedHeader": {"name": "X-Tenant-Id"}}
+    if "clientCredential" in tenancy["source"]:
+        upstream.pop("apiKeySecretRef", None)
     spec["limits"] = {**spec.get("limits", {}), "maxBody": "9G"}
     spec["limits"]["budget"] = {**spec["limits"].get("budget", {}), "total": "2h"}
     spec["routes"] = [

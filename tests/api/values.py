@@ -155,6 +155,8 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.stores.redis.managed.maxMemory": _QUANTITIES,
     **_placement("spec.stores.redis.managed"),
     "spec.layers.exact.ttl": _DURATIONS,
+    "spec.layers.exact.local.maxEntries": ([0, 1_000_000], [-1, 1_000_001, 1.5, "2"]),
+    "spec.layers.exact.local.ttl": _DURATIONS,
     "spec.limits.budget.exact": (["1ms", "50ms", "0s50ms"], ["51ms", *_DURATIONS[1]]),
     "spec.limits.budget.total": (["5ms", "1h"], _DURATIONS[1]),
     "spec.limits.maxCacheableBody": (["64Mi", "1"], ["65Mi", "1Ti", *_QUANTITIES[1]]),
@@ -172,3 +174,6 @@ EXTERNAL_VALUES: Final = {
     **_secret("spec.tenancy.source.apiKeys.secretRef"),
 }
 """The same for the parts that only the other object has."""
+
+CREDENTIAL_VALUES: Final = {"spec.tenancy.source.clientCredential.ttl": _DURATIONS}
+"""The same for tenants known by what they present to the upstream."""

@@ -142,7 +142,9 @@ class Gateway:
             upstream=UpstreamPolicy(url=f"{self.upstream_url}/v1", timeout_seconds=20),
             tenancy=TenancyPolicy(mode="Required", trusted_header="x-tenant-id"),
             routes=(RoutePolicy(name="default", path=CHAT, layers=("Exact",)),),
-            exact=ExactPolicy(ttl_seconds=1800, budget_seconds=5),
+            exact=ExactPolicy(
+                ttl_seconds=1800, budget_seconds=5, local_max_entries=1000, local_ttl_seconds=30
+            ),
             total_budget_seconds=5,
             max_cacheable_body_bytes=64 * 1024,
             max_body_bytes=1024 * 1024,

@@ -24,7 +24,8 @@ BUDGET_SECONDS = 0.1
 async def fragile(tmp_path: Path, own_redis: RedisServer, engine: Engine) -> AsyncIterator[Gateway]:
     """A gateway whose store the test may break."""
     made = Gateway(tmp_path, own_redis, engine.url)
-    made.enact(exact={"budget_seconds": BUDGET_SECONDS})
+    # Without copies in the process, so that each request needs the store.
+    made.enact(exact={"budget_seconds": BUDGET_SECONDS, "local_max_entries": 0})
     async with running(made):
         yield made
         own_redis.thaw()

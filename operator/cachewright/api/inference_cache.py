@@ -23,6 +23,17 @@ UPSTREAM_KEY_NEEDS_SOURCE: Final = Rule(
     message="upstream.apiKeySecretRef needs tenancy.source, else anybody could use the upstream's key",
     field=".tenancy",
 )
+UPSTREAM_KEY_XOR_CLIENTS: Final = Rule(
+    cel=(
+        "!has(self.upstream.apiKeySecretRef) || !has(self.tenancy.source)"
+        " || !has(self.tenancy.source.clientCredential)"
+    ),
+    message=(
+        "upstream.apiKeySecretRef and tenancy.source.clientCredential exclude each other:"
+        " the upstream must see the client's own credential to judge it"
+    ),
+    field=".upstream.apiKeySecretRef",
+)
 ROUTE_NAMES_ARE_UNIQUE: Final = Rule(
     cel="!has(self.routes) || self.routes.all(r, self.routes.exists_one(s, s.name == r.name))",
     message="routes must have unique names",
@@ -58,6 +69,7 @@ class InferenceCacheSpec(ApiModel):
 
     rules = (
         UPSTREAM_KEY_NEEDS_SOURCE,
+        UPSTREAM_KEY_XOR_CLIENTS,
         ROUTE_NAMES_ARE_UNIQUE,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from cachewright.api.base import ApiModel, Rule
 from cachewright.api.durations import Duration
+
+
+class LocalCopies(ApiModel):
+    """Copies of answers in the memory of each gateway, so that a repeated hit needs no store.
+
+    A copy is served only while the store was asked for changes less than a second ago.
+    """
+
+    max_entries: Annotated[int, Field(ge=0, le=1_000_000)] = 10_000
+    """How many answers each gateway keeps, in 32 MiB at most; 0 keeps none."""
+    ttl: Duration = "30s"
+    """How long a copy is served, within the answer's own ttl."""
 
 
 class ExactLayer(ApiModel):
@@ -11,6 +27,8 @@ class ExactLayer(ApiModel):
 
     ttl: Duration = "30m"
     """How long an answer is served; it never slides."""
+    local: LocalCopies = Field(default_factory=LocalCopies)
+    """Copies in the gateways' memory."""
 
 
 class LayersSpec(ApiModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cachewright.api.base import ApiModel, Rule
+from cachewright.api.durations import Duration
 from cachewright.api.references import HeaderName, SecretKeyRef
 
 
@@ -22,13 +23,24 @@ class ApiKeys(ApiModel):
     """A Secret's key that holds a YAML or JSON list of `{key, tenant, role}`; `role` is optional."""
 
 
+class ClientCredential(ApiModel):
+    """The credential that clients present to the upstream in `Authorization`; it is passed through."""
+
+    ttl: Duration = "5m"
+    """How long a credential counts after the upstream last answered it with a 2xx. Only then is it served
+    from the cache, so a credential that the upstream revokes is refused at the latest after this time."""
+
+
 class TenancySource(ApiModel):
     """Where the tenant of a request comes from: exactly one of the fields."""
 
     rules = (
         Rule(
-            cel="has(self.trustedHeader) != has(self.apiKeys)",
-            message="tenancy.source needs exactly one of trustedHeader and apiKeys",
+            cel=(
+                "(has(self.trustedHeader) ? 1 : 0) + (has(self.apiKeys) ? 1 : 0)"
+                " + (has(self.clientCredential) ? 1 : 0) == 1"
+            ),
+            message="tenancy.source needs exactly one of trustedHeader, apiKeys and clientCredential",
         ),
     )
 
@@ -36,6 +48,8 @@ class TenancySource(ApiModel):
     """A header that an authenticating proxy sets."""
     api_keys: ApiKeys | None = None
     """API keys from a Secret."""
+    client_credential: ClientCredential | None = None
+    """The upstream's own credentials: each is a tenant. Not together with `upstream.apiKeySecretRef`."""
 
 
 class RoleSource(ApiModel):
@@ -51,7 +65,7 @@ class TenancySpec(ApiModel):
     rules = (
         Rule(
             cel="self.mode == 'Single' || has(self.source)",
-            message="tenancy.source is needed when tenancy.mode is Required; add trustedHeader or apiKeys",
+            message="tenancy.source is needed when tenancy.mode is Required; add one",
             field=".source",
         ),
     )

@@ -49,11 +49,13 @@ def collect_stats(
 
 def _layer(counts: _Counts, layer: str) -> dict[str, Any]:
     outcomes = counts.by("cachewright_requests_total", "outcome", layer=layer)
-    hits = outcomes.get("hit", 0)
-    looked_up = sum(outcomes.values())
+    local_hits = counts.by("cachewright_requests_total", "outcome", layer="local").get("hit", 0)
+    hits = outcomes.get("hit", 0) + local_hits
+    looked_up = sum(outcomes.values()) + local_hits
     return {
         "name": layer,
         "hits": hits,
+        "localHits": local_hits,
         "misses": looked_up - hits,
         "hitRate": round(hits / looked_up, 4) if looked_up else None,
         "lookup": counts.timing("cachewright_lookup_seconds", layer=layer),

@@ -24,8 +24,11 @@ from cachewright.gateway.throttle import Throttle
 from cachewright.gateway.upstream import Upstream
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.exact import ExactLayer, ExactSettings
+from cachewright.layers.known_marks import KnownMarks
 from cachewright.layers.known_record import KnownRecord
-from cachewright.policy.document import GatewayPolicy
+from cachewright.layers.local import LocalCache, LocalSettings
+from cachewright.layers.local_upkeep import LocalUpkeep
+from cachewright.policy.document import ExactPolicy, GatewayPolicy
 from cachewright.stores.opening import open_store
 from cachewright.stores.protocols import CacheStore
 
@@ -55,6 +58,14 @@ class _Target:
     upstream: Upstream
 
 
+@dataclass(frozen=True, slots=True)
+class _Local:
+    purpose: tuple[object, ...]
+    """What it was made for; anything else needs another one."""
+    cache: LocalCache
+    upkeep: LocalUpkeep
+
+
 class Assembly:
     """Builds a Serving from each Configuration, and owns what has to be closed."""
 
@@ -62,6 +73,7 @@ class Assembly:
         self._metrics = metrics
         self._throttle = throttle
         self._store: _Store | None = None
+        self._local: _Local | None = None
         self._target: _Target | None = None
         self._credentials: tuple[object, Credentials] | None = None
         """What they are for, and the credentials themselves, so that a reload forgets none."""
@@ -119,6 +131,8 @@ class Assembly:
         await asyncio.gather(*self._background, return_exceptions=True)
         if self._target is not None:
             await self._target.upstream.aclose()
+        if self._local is not None:
+            await self._local.upkeep.aclose()
         if self._credentials is not None:
             await self._credentials[1].aclose()
         if self._store is not None:
@@ -138,10 +152,36 @@ class Assembly:
         budget_seconds = min(policy.exact.budget_seconds, policy.total_budget_seconds)
         settings = ExactSettings(policy.cache_id, policy.binding, policy.exact.ttl_seconds, budget_seconds)
         store = self._make_store(configuration.store_url, budget_seconds)
-        known = self.known_record(policy.cache_id)
+        local = self._make_local(store.store, configuration.digest_key, policy.cache_id, policy.exact)
         return ExactLayer(
-            store.store, known, store.breaker, settings, configuration.digest_key, wall_clock=time.time
+            store.store,
+            self.known_record(policy.cache_id),
+            store.breaker,
+            settings,
+            configuration.digest_key,
+            wall_clock=time.time,
+            local=local,
+            clock=time.monotonic,
         )
+
+    def _make_local(
+        self, store: CacheStore, digest_key: bytes, cache_id: str, exact: ExactPolicy
+    ) -> LocalCache | None:
+        purpose = (store, digest_key, cache_id, exact.local_max_entries, exact.local_ttl_seconds)
+        current = self._local
+        if current is not None and current.purpose == purpose:
+            return current.cache
+        if current is not None:
+            self._in_background(current.upkeep.aclose())
+            self._local = None
+        if exact.local_max_entries == 0:
+            return None
+        settings = LocalSettings(exact.local_max_entries, exact.local_ttl_seconds)
+        cache = LocalCache(settings, KnownMarks(time.monotonic), time.monotonic)
+        upkeep = LocalUpkeep(store, cache_id, cache, time.monotonic)
+        self._local = _Local(purpose, cache, upkeep)
+        upkeep.start()
+        return cache
 
     def _make_credentials(self, configuration: Configuration) -> Credentials | None:
         policy, store = configuration.policy, self._store

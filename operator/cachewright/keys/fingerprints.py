@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 
 from cachewright.api.inference_cache import InferenceCacheSpec
-from cachewright.api.tenancy import TenancySpec
+from cachewright.api.tenancy import TenancySource, TenancySpec
 from cachewright.keys.fields import encode_fields, encode_list
 from cachewright.keys.keyspaces import KEYSPACE_ID_LENGTH
 from cachewright.keys.scheme import KEY_SCHEME
@@ -58,16 +58,23 @@ def keyspace_id(fingerprint: str) -> str:
 def _tenancy_fields(tenancy: TenancySpec) -> bytes:
     source = tenancy.source
     header = source.trusted_header.name.lower() if source and source.trusted_header else ""
-    kind = "none" if source is None else "trustedHeader" if source.trusted_header else "apiKeys"
     return encode_fields(
         "tenancy",
         [
             ("mode", tenancy.mode.encode()),
-            ("source", kind.encode()),
+            ("source", _source_kind(source).encode()),
             ("header", header.encode()),
             ("role_header", (tenancy.role.header.lower() if tenancy.role else "").encode()),
         ],
     )
+
+
+def _source_kind(source: TenancySource | None) -> str:
+    if source is None:
+        return "none"
+    if source.trusted_header is not None:
+        return "trustedHeader"
+    return "apiKeys" if source.api_keys is not None else "clientCredential"
 
 
 def _normal_url(url: str) -> str:

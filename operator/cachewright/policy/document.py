@@ -79,6 +79,9 @@ class ExactPolicy(_Document):
 
     ttl_seconds: float
     budget_seconds: float
+    local_max_entries: int
+    """Copies in the gateway's memory; 0: none."""
+    local_ttl_seconds: float
 
 
 class GatewayPolicy(_Document):

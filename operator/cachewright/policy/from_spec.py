@@ -55,10 +55,12 @@ def _upstream(upstream: UpstreamSpec) -> UpstreamPolicy:
 
 def _tenancy(tenancy: TenancySpec) -> TenancyPolicy:
     source = tenancy.source
+    credential = source.client_credential if source else None
     return TenancyPolicy(
         mode=tenancy.mode,
         trusted_header=source.trusted_header.name.lower() if source and source.trusted_header else None,
         api_keys=bool(source and source.api_keys),
+        client_credential_ttl_seconds=parse_duration_seconds(credential.ttl) if credential else None,
         role_header=tenancy.role.header.lower() if tenancy.role else None,
         on_missing=tenancy.on_missing,
     )
@@ -91,4 +93,6 @@ def _exact(spec: InferenceCacheSpec) -> ExactPolicy | None:
     return ExactPolicy(
         ttl_seconds=parse_duration_seconds(spec.layers.exact.ttl),
         budget_seconds=parse_duration_seconds(spec.limits.budget.exact),
+        local_max_entries=spec.layers.exact.local.max_entries,
+        local_ttl_seconds=parse_duration_seconds(spec.layers.exact.local.ttl),
     )
