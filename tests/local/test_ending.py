@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import tempfile
 import threading
 import time
 from http.client import HTTPException
@@ -57,13 +58,17 @@ def test_an_answer_under_way_does_not_hold_it_up(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_leaves_no_server_behind(tmp_path: Path) -> None:
-    """The kernel ends the store when we are killed without a word, and the next start cleans up."""
-    with running(tmp_path) as local:
-        store = psutil.Process(local.store_pid)
-        local.end(signal.SIGKILL)
-        eventually(lambda: not store.is_running())
-    with running(tmp_path) as local:
-        assert local.ask()[0].startswith("cachewright; fwd=miss")
+    """The kernel ends the store when we are killed without a word, and the next start cleans up after us."""
+    with tempfile.TemporaryDirectory(prefix="cw-") as short:
+        words = ("--state-dir", short)
+        with running(tmp_path, *words) as local:
+            store = psutil.Process(local.store_pid)
+            local.end(signal.SIGKILL)
+            eventually(lambda: not store.is_running())
+        assert (Path(short) / "run/store").is_dir()
+        with running(tmp_path, *words) as local:
+            assert local.ask()[0].startswith("cachewright; fwd=miss")
+        assert not (Path(short) / "run").exists()
 
 
 def test_a_store_that_dies_is_started_anew(tmp_path: Path) -> None:

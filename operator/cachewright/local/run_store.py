@@ -6,6 +6,7 @@ The session opens it before the gateway starts and watches over a server of ours
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Final, Self
 
 from cachewright.local.store_choice import GivenUrl, Memory, OwnServer, StoreChoice
@@ -28,15 +29,15 @@ class RunStore:
         self._size_bytes = 0
 
     @classmethod
-    async def open(cls, choice: StoreChoice, cache_id: str, max_memory_bytes: int) -> Self:
-        """Open the store; raises LocalError where a server of ours does not start."""
+    async def open(cls, choice: StoreChoice, folder: Path, cache_id: str, max_memory_bytes: int) -> Self:
+        """Open the store, in `folder` if it needs one; raises LocalError where our server does not start."""
         match choice:
             case GivenUrl(url):
                 return cls(url, _without_login(url))
             case Memory():
                 return cls(memory_url(max_memory_bytes), "this process's memory; entries go when it ends")
             case OwnServer(shown=shown):
-                server = StoreServer(choice, cache_id, max_memory_bytes)
+                server = StoreServer(choice, folder, cache_id, max_memory_bytes)
                 try:
                     await server.start()
                 except BaseException:

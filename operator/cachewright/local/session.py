@@ -107,7 +107,9 @@ class LocalSession:
         upstream, self._upstream_shown = await self._choose_upstream(closing)
         self._keeper = Keeper(self._source, options.secrets, state, upstream)
         max_memory_bytes = _max_memory_bytes(self._declared.cache)
-        self._store = await RunStore.open(self._choose_store(), self._keeper.cache_id, max_memory_bytes)
+        self._store = await RunStore.open(
+            self._choose_store(), state.run / "store", self._keeper.cache_id, max_memory_bytes
+        )
         closing.callback(self._store.close)
         self._keeper.take(self._declared, self._store.url)
         self._admin_token = state.run / ADMIN

@@ -40,6 +40,7 @@ class StateFolder:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Make and lock the folder; raises LocalError where it cannot be used or is in use."""
+        path = path.absolute()
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = (path / "lock").open("w")

@@ -17,12 +17,14 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from cachewright.errors import LocalError
 from cachewright.local.state_folder import write_private
 from cachewright.local.store_choice import OwnServer
 from cachewright.stores.redis_acl import acl_lines
 
+SOCKET: Final = "store.sock"
 START_SECONDS: Final = 10.0
 END_SECONDS: Final = 1.0
 
@@ -44,16 +46,17 @@ process with threads. The parent is looked at after the request, so that its dea
 class StoreServer:
     """One server process."""
 
-    def __init__(self, server: OwnServer, cache_id: str, max_memory_bytes: int) -> None:
+    def __init__(self, server: OwnServer, folder: Path, cache_id: str, max_memory_bytes: int) -> None:
+        """`folder` is emptied by its owner at the next start, should we be killed."""
         self._server = server
         self._max_memory_bytes = max_memory_bytes
-        self._folder = Path(tempfile.mkdtemp(prefix="cachewright-store-"))
-        self._socket = self._folder / "store.sock"
+        self._folder = _folder_for_socket(folder)
+        self._socket = self._folder / SOCKET
         self._process: subprocess.Popen[bytes] | None = None
         password = secrets.token_urlsafe(32)
         users = acl_lines(cache_id, _sha256(password), _sha256(secrets.token_urlsafe(32)))
         write_private(self._folder / "users.acl", users)
-        self.url = f"unix://gateway:{password}@{self._socket}?db=0"
+        self.url = f"unix://gateway:{password}@{quote(str(self._socket))}?db=0"
 
     @property
     def pid(self) -> int:
@@ -70,10 +73,6 @@ class StoreServer:
 
         To be called on the main thread, with which the server lives and dies.
         """
-        if len(os.fsencode(self._socket)) > _LONGEST_SOCKET_PATH:
-            raise LocalError(
-                f"the path of temporary files is too long for a socket: {self._socket}; set TMPDIR"
-            )
         self._socket.unlink(missing_ok=True)
         log = self._folder / "log"
         with log.open("wb") as output:
@@ -142,6 +141,18 @@ class StoreServer:
             finally:
                 writer.close()
         return False
+
+
+def _folder_for_socket(wanted: Path) -> Path:
+    """Make a folder for the server: the wanted one, or a temporary one where its path is too long."""
+    if len(os.fsencode(wanted / SOCKET)) <= _LONGEST_SOCKET_PATH:
+        wanted.mkdir(mode=0o700)
+        return wanted
+    folder = Path(tempfile.mkdtemp(prefix="cachewright-store-"))
+    if len(os.fsencode(folder / SOCKET)) <= _LONGEST_SOCKET_PATH:
+        return folder
+    folder.rmdir()
+    raise LocalError(f"the path {folder} is too long for a socket; set TMPDIR to a shorter one")
 
 
 def _sha256(text: str) -> str:
