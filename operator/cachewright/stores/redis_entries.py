@@ -17,6 +17,7 @@ from cachewright.stores.protocols import CacheStore, Found, Marks
 from cachewright.stores.redis_client import Client, RedisLink, open_link
 from cachewright.stores.redis_generations import RedisGenerationStore
 from cachewright.stores.redis_locks import RedisLockStore
+from cachewright.stores.redis_lookups import LookUps
 from cachewright.stores.redis_markers import RedisMarkerStore
 from cachewright.stores.redis_record import RedisRecordStore
 from cachewright.stores.redis_scripts import REMOVE_ENTRY, WRITE_ENTRY
@@ -32,18 +33,13 @@ class RedisCacheStore(
 
     def __init__(self, link: RedisLink) -> None:
         super().__init__(link)
+        self._look_ups = LookUps(link)
         self._script_is_known = False
         """True once the server was given the script; it may have forgotten it since."""
 
     async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
         """Read an entry, the marks of its hash tag and generation counters there, in one round trip."""
-        async with self._link.use("look up") as client:
-            pipeline = client.pipeline(transaction=False)
-            pipeline.hmget(name.record_key, "revision", "changes", *counters)
-            pipeline.get(name.key)
-            (revision, changes, *raised), value = await pipeline.execute()
-            marks = None if revision is None else Marks(int(revision), int(changes or 0))
-        return Found(marks, value, tuple(int(generation or 0) for generation in raised))
+        return await self._look_ups.find(name, counters)
 
     async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
         """Write an entry unless the marks of its hash tag changed since `seen`."""
