@@ -35,6 +35,7 @@ def test_every_package_of_the_architecture_is_there() -> None:
         "keys",
         "kube",
         "layers",
+        "local",
         "policy",
         "reconcile",
         "render",

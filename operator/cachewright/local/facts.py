@@ -6,6 +6,7 @@ Used by the greeting, the live view and the line for scripts.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -115,7 +116,7 @@ class Facts:
             "upstream": self.upstream,
             "tenant": self.tenant,
             "metrics": self.metrics_url,
-            "stats": f'curl -s -H "Authorization: Bearer $(cat {self.admin_token})" {self.admin_url}/stats',
+            "stats": f'curl -s -H "Authorization: Bearer $(cat {shlex.quote(str(self.admin_token))})" {self.admin_url}/stats',
             "keyspace": self.keyspace,
         }
         return "\n".join(
