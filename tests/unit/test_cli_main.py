@@ -66,6 +66,19 @@ def imported(*words: str) -> set[str]:
     return set(done.stderr.split())
 
 
+def test_a_command_whose_libraries_are_missing_names_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bare install says what to install in place of a traceback."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    for name in [
+        each for each in sys.modules if each.startswith(("cachewright.cli.local", "cachewright.gateway.main"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["local", "--help"]) == 2
+    assert "pip install 'cachewright[local]'" in capsys.readouterr().err
+
+
 def test_help_of_the_whole_imports_no_command() -> None:
     """Only what is asked for is loaded."""
     loaded = imported("--help")

@@ -21,6 +21,9 @@ COMMANDS: Final = {
 }
 """Each command's module and summary, in the order of the help."""
 
+EXTRAS: Final = ("operator", "gateway", "local")
+"""Commands that need more than a bare install, each the extra of its name."""
+
 EXAMPLES: Final = """\
 examples:
   cachewright validate -f examples/quickstart.yaml
@@ -42,7 +45,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(command: str, words: list[str]) -> int:
     name, summary = COMMANDS[command]
-    module = import_module(name)
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as e:
+        if command not in EXTRAS or (e.name or "").startswith("cachewright"):
+            raise
+        print(
+            f"cachewright {command} needs more: pip install 'cachewright[{command}]'  ({e})", file=sys.stderr
+        )
+        return 2
     parser = argparse.ArgumentParser(
         prog=f"cachewright {command}",
         description=f"{summary[0].upper()}{summary[1:]}.",

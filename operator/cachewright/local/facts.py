@@ -110,13 +110,14 @@ class Facts:
 
     def greeting(self) -> str:
         """Return what a newcomer needs: what runs, and requests to paste."""
+        token = f"$(cat {shlex.quote(str(self.admin_token))})"
         rows = {
             "base URL": self.base_url,
             "store": self.store,
             "upstream": self.upstream,
             "tenant": self.tenant,
             "metrics": self.metrics_url,
-            "stats": f'curl -s -H "Authorization: Bearer $(cat {shlex.quote(str(self.admin_token))})" {self.admin_url}/stats',
+            "stats": f'curl -s -H "Authorization: Bearer {token}" {self.admin_url}/stats',
             "keyspace": self.keyspace,
         }
         return "\n".join(
