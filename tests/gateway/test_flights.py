@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from cachewright.gateway.fetching import YOUNG_SECONDS
 from e2e.engine.http11 import Request
 from tests.gateway.harness import (
     CHAT,
@@ -313,6 +314,39 @@ async def test_a_request_during_the_write_is_a_hit(
         answers = await asyncio.gather(*looking, *late)
         assert {texts(answer) for answer in answers} == {"Because."}
     assert len(held.waiting) == 1
+
+
+async def test_without_a_store_they_still_make_one_call(
+    tmp_path: Path, own_redis: RedisServer, held: Held
+) -> None:
+    """Trouble costs the cache, not the upstream; whoever comes later asks anew, and a refresh always."""
+    gateway = Gateway(tmp_path, own_redis, held.upstream.url)
+    gateway.enact(exact={"budget_seconds": 0.1})
+    async with running(gateway):
+        own_redis.freeze()
+        first = ask(gateway)
+        await held.called(1)
+        calls = [ask(gateway, stream=bool(number % 2)) for number in range(10)]
+        refresh = ask(gateway, headers={**TENANT, "Cache-Control": "no-cache"})
+        await looked_up(gateway, 12)
+        await held.called(2)
+        for number in range(2):
+            held.answer(number)
+        answers = await asyncio.gather(first, *calls)
+        assert {texts(answer) for answer in [*answers, await refresh]} == {"Because."}
+        assert sorted(answer.cache for answer in answers) == [
+            *["cachewright; fwd=bypass; collapsed; detail=store"] * 10,
+            "cachewright; fwd=bypass; detail=store",
+        ]
+        old = ask(gateway)
+        await held.called(3)
+        await asyncio.sleep(YOUNG_SECONDS)  # the age itself is what is tested
+        young = ask(gateway)
+        await held.called(4)
+        for number in (2, 3):
+            held.answer(number)
+        assert {texts(answer) for answer in await asyncio.gather(old, young)} == {"Because."}
+        own_redis.thaw()
 
 
 async def slowly(size: int, done: asyncio.Event) -> AsyncIterator[bytes]:

@@ -27,6 +27,7 @@ from tests.gateway.harness import (
     running,
 )
 from tests.support.redis_servers import RedisServer
+from tests.support.waiting import until
 
 USAGE = {"include_usage": True}
 HEADERS = {**TENANT, "Content-Type": "application/json"}
@@ -237,6 +238,27 @@ async def test_the_first_event_is_passed_on_at_once(gateway: Gateway, engine: En
             rest = await follower.content.read()
         assert await leader.content.read() == rest
     assert engine.calls[CHAT] == 1
+
+
+async def test_a_client_that_leaves_at_the_last_event_leaves_the_answer(
+    relay: Gateway, streaming: Streaming
+) -> None:
+    """As SDKs do; the upstream's body ends a little later, and the answer is stored."""
+    streaming.pieces = [b"".join(RICH)]
+    streaming.gate.clear()
+    body = json.dumps({**QUESTION, "stream": True})
+    response = await relay.client.post(relay.url + CHAT, data=body, headers=HEADERS)
+    await response.content.readuntil(b"data: [DONE]\n\n")
+    response.close()
+    flights = relay.process._flow._fetching.flights
+
+    async def has_left() -> bool:
+        return all(not flight._readers for flight in flights._open.values())
+
+    await until(has_left)
+    streaming.gate.set()
+    assert (await relay.call()).status == 200
+    assert len(streaming.upstream.requests) == 1
 
 
 async def test_an_upstream_that_refuses_stream_options_still_answers(

@@ -23,20 +23,26 @@ def hit_headers(hit: Hit, entry_id: str) -> Headers:
     ]
 
 
-def miss_headers(entry_id: str, refreshed: bool = False, collapsed: bool = False) -> Headers:
-    """Say that nothing was found, or that the client wanted it fresh, and where the answer is kept if it is.
+def miss_headers(entry_id: str, detail: BypassReason | None = None, collapsed: bool = False) -> Headers:
+    """Say that nothing was found, or why it was not served, and where the answer is kept if it is.
 
     `collapsed`: the request did not go upstream itself, but was answered together with one that did.
     """
-    why = f"fwd=request; detail={BypassReason.CLIENT}" if refreshed else "fwd=miss"
+    why = f"fwd=request; detail={detail}" if detail else "fwd=miss"
     if collapsed:
         why = "fwd=miss; collapsed"
     return [(_NAME, f'{_CACHE}; {why}; key="{entry_id}"'.encode())]
 
 
-def bypass_headers(reason: BypassReason) -> Headers:
-    """Say why the request was not looked up."""
-    return [(_NAME, f"{_CACHE}; fwd=bypass; detail={reason}".encode())]
+def bypass_headers(reason: BypassReason, collapsed: bool = False) -> Headers:
+    """Say why the request was not looked up; `collapsed` as for a miss."""
+    how = "fwd=bypass; collapsed" if collapsed else "fwd=bypass"
+    return [(_NAME, f"{_CACHE}; {how}; detail={reason}".encode())]
+
+
+def unsent_headers(reason: BypassReason) -> Headers:
+    """Say why the request was neither answered from the cache nor sent on."""
+    return [(_NAME, f"{_CACHE}; detail={reason}".encode())]
 
 
 def outcome_of(headers: Headers) -> Literal["hit", "miss", "collapsed", "bypass"] | None:

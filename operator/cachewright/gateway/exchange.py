@@ -12,7 +12,6 @@ from cachewright.gateway.headers import (
     content_length,
     end_to_end,
     first_of,
-    has_directive,
     values_of,
 )
 from cachewright.gateway.paths import upstream_url
@@ -24,9 +23,12 @@ from cachewright.keys.context import Context, Document
 from cachewright.keys.digest import ExactQuestion
 from cachewright.keys.generations import Dependence
 from cachewright.policy.cacheable import Envelope
+from cachewright.policy.compat import Narrowing, read_headers
 from cachewright.policy.document import RoutePolicy
 from cachewright.policy.documents import DOCUMENTS_HEADER, find_documents
+from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason
+from cachewright.policy.wishes import Wishes, read_cache_control
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ class Call:
     headers: Headers
 
 
+def narrowing_of(headers: Headers) -> Narrowing:
+    """Read the controls that stand in a request's headers, ours and other gateways'."""
+    wishes = read_cache_control(values_of(headers, b"cache-control"), values_of(headers, b"pragma"))
+    return Narrowing(wishes).and_(read_headers(headers))
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A request that may be answered, with all that was found out about it."""
@@ -49,16 +57,32 @@ class Exchange:
     path: str
     asker: Asker
     route: RoutePolicy | None
+    narrowing: Narrowing
+    """What all of the client's controls come to, as far as they were read."""
 
     @property
-    def refreshes(self) -> bool:
-        """True: the client wants a fresh answer, which may replace the stored one."""
-        return has_directive(self.call.headers, "no-cache")
+    def wishes(self) -> Wishes:
+        """How the client narrows what the cache may do."""
+        return self.narrowing.wishes
 
     @property
     def is_forced(self) -> bool:
         """True: the route asks for an answer without sampling, whatever the client asked for."""
         return self.route is not None and self.route.sampling == "ForceZero"
+
+    @property
+    def is_alone_with_its_key(self) -> bool:
+        """True: whoever asks the same has the same tenant, so the upstream judges them alike."""
+        return self.serving.policy.tenancy.mode == "Required"
+
+    def heard(self, status: int) -> None:
+        """Take note of what the upstream thinks of the client's credential.
+
+        Only model endpoints count: of others, some upstreams answer to anybody.
+        """
+        credentials = self.serving.credentials
+        if credentials is not None and self.call.method == "POST" and self.path in ENDPOINTS:
+            credentials.heard(self.asker.credential, status)
 
     def envelope(self) -> Envelope:
         """Return what `why_not_cached` judges before the body is read."""
@@ -68,7 +92,7 @@ class Exchange:
             route=self.route,
             has_tenant=self.asker.tenant is not None,
             has_role=self.asker.role is not None,
-            no_store=has_directive(headers, "no-store"),
+            no_store=self.wishes.no_store,
             content_type=first_of(headers, b"content-type").decode("latin-1"),
             content_encoding=first_of(headers, b"content-encoding").decode("latin-1").lower(),
             content_length=content_length(headers),
@@ -87,7 +111,8 @@ class Exchange:
                     tuple(value.decode("latin-1") for value in values_of(self.call.headers, name.encode())),
                 )
                 for name in self.serving.policy.upstream.vary_headers
-            ),
+            )
+            + tuple((f"control:{name}", values) for name, values in self.narrowing.partition),
             body=body,
             context=self._context(body),
         )

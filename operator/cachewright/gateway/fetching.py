@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 
 from cachewright.errors import UpstreamError, UpstreamUnreachable
-from cachewright.gateway.cache_status import hit_headers, miss_headers
+from cachewright.gateway.cache_status import bypass_headers, hit_headers, miss_headers
 from cachewright.gateway.exchange import Exchange
 from cachewright.gateway.flights import Flight, Flights, Head, Key, Landing, Reader
 from cachewright.gateway.headers import Headers, content_length, end_to_end, first_of
@@ -29,12 +29,19 @@ from cachewright.layers.entry import Entry
 from cachewright.layers.exact import ExactLayer, Hit, Miss
 from cachewright.layers.lease import Lease
 from cachewright.policy.answers import Delivery, KeptAnswer, deliver, is_event_stream
-from cachewright.policy.reasons import RefusalReason
+from cachewright.policy.reasons import BypassReason, RefusalReason
 from cachewright.policy.stream_request import asking_for_usage
 from cachewright.policy.validate import Answer, Judgement, judge_answer, judge_stream
 
 MOST_LEADERS: Final = 2
 """A request whose leaders failed this often asks the upstream by itself, without waiting in line again."""
+
+YOUNG_SECONDS: Final = 0.5
+"""How old a flight may be for a request that knows no marks, since the store is in trouble.
+
+A switch or a removal counts as done two seconds after it was written, so what such a request is given was
+asked for before.
+"""
 
 COALESCE_SECONDS: Final = 2.0
 """How long a request waits for the same request in another gateway before it asks the upstream too."""
@@ -53,8 +60,11 @@ class Lost:
     payload: Payload
     request: dict[str, Any]
     key: Key
-    place: Miss
+    place: Miss | None
+    """None: the store gave no answer, so nothing can be stored."""
     delivery: Delivery
+    detail: BypassReason | None = None
+    """Why it was not answered from the cache, where that may hold an answer."""
     may_follow: bool = True
     """False: the upstream has to judge this client itself before it is given anything."""
 
@@ -78,22 +88,30 @@ class Fetching:
         Raises UpstreamError where the upstream gives no answer.
         """
         lost.exchange.body.cancel_when_gone()
-        if lost.exchange.refreshes:  # what began earlier is not fresh enough, here or in another gateway
+        if lost.detail is BypassReason.CLIENT:
+            # What began earlier is not fresh enough, here or in another gateway.
             return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes), None)
         for _ in range(MOST_LEADERS if lost.may_follow else 0):
             flight = self.flights.at(lost.key) or seen
-            if flight is None or flight.place != lost.place or not flight.may_be_joined:
+            if flight is None or not _may_join(lost, flight):
                 break
             seen = None
             reply = await self._follow(lost, flight)
             if reply is not None:
                 return reply
-        open_flight = self.flights.at(lost.key)
-        if not lost.may_follow or (open_flight is not None and open_flight.place == lost.place):
+        flight = self.flights.at(lost.key)
+        is_taken = flight is not None and (lost.place is None or flight.place == lost.place)
+        if is_taken or not lost.may_follow:
             return await self._lead_alone(lost)
         exact = lost.exchange.serving.exact
-        lease = exact.lease(lost.place) if exact else None
+        lease = exact.lease(lost.place) if exact and lost.place else None
         return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes), lease)
+
+    def fresher(self, key: Key, found: Hit) -> Hit:
+        """Return the answer that is about to replace a stored one, if there is one, or else that."""
+        flight = self.flights.at(key)
+        landed = flight.landing.hit if flight and flight.landing and flight.place == found.place else None
+        return _aged(landed) if landed else found
 
     async def _lead_alone(self, lost: Lost) -> Reply:
         return await self._lead(lost, self.flights.begin_alone(lost.key, lost.place, lost.limit_bytes), None)
@@ -101,25 +119,27 @@ class Fetching:
     async def _lead(self, lost: Lost, flight: Flight, lease: Lease | None) -> Reply:
         reader = flight.attach()
         flight.start(self._fly(lost, flight, lease))
-        status = miss_headers(_id(lost.exchange, lost.place), refreshed=lost.exchange.refreshes)
         try:
             head = await reader.head()
             if head is None:
                 reader.detach()
                 return self._replay_landed(lost, flight) or await self._lead_alone(lost)
-            reply = await self._reply_to_leader(lost, reader, head, status)
+            reply = await self._reply_to_leader(lost, reader, head)
         except BaseException:
             reader.detach()
             raise
-        self.count("exact", "miss", lost.exchange)
+        if lost.place is None:
+            self.count("none", "bypass", lost.exchange)
+        else:
+            self.count("exact", "miss", lost.exchange)
         return reply
 
     def _replay_landed(self, lost: Lost, flight: Flight) -> Reply | None:
         hit = flight.landing.hit if flight.landing else None
         return self.replay(lost.exchange, _aged(hit), lost.delivery) if hit else None
 
-    async def _reply_to_leader(self, lost: Lost, reader: Reader, head: Head, status: Headers) -> Reply:
-        parts = reader.parts(lost.delivery.usage)
+    async def _reply_to_leader(self, lost: Lost, reader: Reader, head: Head) -> Reply:
+        parts, status = reader.parts(lost.delivery.usage), _status(lost)
         length = content_length(head.headers)
         if head.status != 200 or head.is_stream or length is None or length > lost.limit_bytes:
             # Errors, streams, chunks of unknown number and what is too large go out as they come.
@@ -162,7 +182,7 @@ class Fetching:
             if not is_handed_on:
                 reader.detach()
         self.count("exact", "collapsed", lost.exchange)
-        reply.headers += miss_headers(_id(lost.exchange, lost.place), collapsed=True)
+        reply.headers += _status(lost, collapsed=True)
         return reply
 
     async def _fly(self, lost: Lost, flight: Flight, lease: Lease | None) -> None:
@@ -199,13 +219,14 @@ class Fetching:
     async def _await_others(self, lost: Lost, lease: Lease) -> Hit | None:
         """Take the lease on the upstream call, or wait for what another gateway stores."""
         exact, policy = lost.exchange.serving.exact, lost.exchange.serving.policy.exact
-        if exact is None or policy is None:
+        place = lost.place
+        if exact is None or policy is None or place is None:
             return None
         # Whoever wants a stream wants its first word soon, so the store's budget is all it waits.
         wait_seconds = (
             min(COALESCE_SECONDS, policy.budget_seconds) if lost.delivery.stream else COALESCE_SECONDS
         )
-        return await lease.take_or_find(lambda: exact.peek(lost.place), wait_seconds)
+        return await lease.take_or_find(lambda: exact.peek(place), wait_seconds)
 
     async def _ask(self, lost: Lost) -> UpstreamAnswer:
         payload = lost.payload
@@ -219,6 +240,7 @@ class Fetching:
             answer.close()
             answer = await upstream.send(lost.exchange.outgoing(lost.payload, plain_answer=True))
         self._metrics.observe_upstream(answer.status, time.perf_counter() - started)
+        lost.exchange.heard(answer.status)
         return answer
 
     def _keep(
@@ -227,7 +249,9 @@ class Fetching:
         """Store a whole answer, off every request's path, or count why not."""
         exact: ExactLayer | None = lost.exchange.serving.exact
         judgement = self._judge(lost, flight, head, answer)
-        kept, refusal = judgement.kept, judgement.refusal
+        kept, refusal, place = judgement.kept, judgement.refusal, lost.place
+        if place is None:
+            return Landing(kept, None)
         if refusal is None and flight.is_superseded:
             refusal = RefusalReason.CHANGED
         if refusal is not None or kept is None or exact is None:
@@ -238,7 +262,12 @@ class Fetching:
         async def write() -> RefusalReason | None:
             try:
                 return await exact.write(
-                    lost.place, stored.content_type, stored.body, stored.usage, upstream_seconds
+                    place,
+                    stored.content_type,
+                    stored.body,
+                    stored.usage,
+                    upstream_seconds,
+                    lost.exchange.narrowing.ttl_seconds,
                 )
             finally:
                 self.flights.close(flight)
@@ -248,7 +277,7 @@ class Fetching:
         if not self._writes.offer(write, len(stored.body)):
             return Landing(kept, None)
         self.flights.close_later(flight)
-        return Landing(kept, self._hit(lost, stored))
+        return Landing(kept, self._hit(lost, stored, place))
 
     def _judge(self, lost: Lost, flight: Flight, head: Head, answer: UpstreamAnswer) -> Judgement:
         if not flight.is_shared:
@@ -266,18 +295,20 @@ class Fetching:
         )
         return judge_answer(whole, lost.request, path, policy)
 
-    def _hit(self, lost: Lost, kept: KeptAnswer) -> Hit:
+    def _hit(self, lost: Lost, kept: KeptAnswer, place: Miss) -> Hit:
         exact = lost.exchange.serving.policy.exact
         ttl_seconds = exact.ttl_seconds if exact else 0.0
+        if (longest := lost.exchange.narrowing.ttl_seconds) is not None:
+            ttl_seconds = min(ttl_seconds, longest)
         entry = Entry(kept.content_type, kept.body, time.time(), ttl_seconds, kept.usage)
-        return Hit(entry, 0.0, ttl_seconds, lost.place)
+        return Hit(entry, 0.0, ttl_seconds, place)
 
     def replay(self, exchange: Exchange, hit: Hit, delivery: Delivery) -> Reply | None:
         """Answer from the cache; None where the entry cannot be given the form that is wanted."""
         delivered = deliver(hit.entry.answer, delivery, exchange.path)
         if delivered is None:
             return None
-        self.count("exact", "hit", exchange)
+        self.count("local" if hit.is_local else "exact", "hit", exchange)
         self._metrics.count_saved("exact", hit)
         status = hit_headers(hit, _id(exchange, hit.place))
         headers = [*_body_headers(delivered.content_type, delivered.body), *status]
@@ -297,6 +328,20 @@ def _head(answer: UpstreamAnswer) -> Head:
     return Head(
         answer.status, end_to_end(answer.headers, {b"date"}), answer.status == 200 and plain and events
     )
+
+
+def _may_join(lost: Lost, flight: Flight) -> bool:
+    if not flight.may_be_joined:
+        return False
+    if lost.place is None or flight.place is None:
+        return flight.seconds < YOUNG_SECONDS
+    return flight.place == lost.place
+
+
+def _status(lost: Lost, *, collapsed: bool = False) -> Headers:
+    if lost.place is None:
+        return bypass_headers(BypassReason.STORE, collapsed)
+    return miss_headers(_id(lost.exchange, lost.place), lost.detail, collapsed)
 
 
 def _id(exchange: Exchange, place: Miss) -> str:

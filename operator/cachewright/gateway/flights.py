@@ -17,6 +17,7 @@ from cachewright.gateway.headers import Headers
 from cachewright.gateway.intake import Piece
 from cachewright.layers.exact import Hit, Miss
 from cachewright.policy.answers import KeptAnswer
+from cachewright.policy.sse import DONE
 
 AHEAD_BYTES: Final = 64 * 1024
 """How far the upstream may be ahead of a client that nobody follows."""
@@ -25,7 +26,8 @@ MOST_BUFFERED_BYTES: Final = 32 * 1024 * 1024
 """In all flights of a process together; a flight that would exceed it is shared no longer."""
 
 OPEN_SECONDS: Final = 2.0
-"""How long a flight that has landed waits at most until its answer is stored."""
+"""How long a flight that has landed waits at most until its answer is stored, and one that nobody reads any
+more for the end of a stream whose last event is here."""
 
 Key = tuple[str, str]
 """Tenant tag and digest of a request."""
@@ -135,11 +137,11 @@ class Reader:
 class Flight:
     """One upstream call and what has arrived of its answer."""
 
-    def __init__(self, flights: Flights, key: Key, place: Miss, limit_bytes: int) -> None:
+    def __init__(self, flights: Flights, key: Key, place: Miss | None, limit_bytes: int) -> None:
         self._flights = flights
         self.key = key
         self.place = place
-        """Where the answer may be stored; those who look there under the same marks may follow."""
+        """Where the answer may be stored; those who missed it there under the same marks may follow."""
         self._limit_bytes = limit_bytes
         self.head: Head | None = None
         self.landing: Landing | None = None
@@ -157,6 +159,8 @@ class Flight:
         """How many pieces before those are gone."""
         self._held_bytes = 0
         self._arrived_bytes = 0
+        self._has_said_all = False
+        """True once a stream's last event is here."""
         self._task: asyncio.Task[None] | None = None
         self._began = time.perf_counter()
 
@@ -202,7 +206,14 @@ class Flight:
             self._trim()
         elif self.is_over:
             self._drop_all()
-        elif self._task is not None:
+        elif self._has_said_all:
+            # Many clients leave at the last event; what is missing is only the end of the upstream's body.
+            asyncio.get_running_loop().call_later(OPEN_SECONDS, self._give_up)
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        if self._task is not None and not self.is_over and not self._readers:
             self._flights.close(self)  # at once: nobody may join what is being given up
             self._task.cancel()
 
@@ -220,6 +231,7 @@ class Flight:
         """Take what arrived of the body."""
         if not pieces:
             return
+        self._has_said_all = self._has_said_all or any(piece.data == DONE for piece in pieces)
         size = sum(len(piece.raw) for piece in pieces)
         self._pieces += pieces
         self._arrived_bytes += size
@@ -315,7 +327,7 @@ class Flights:
         """Return the flight that may be joined."""
         return self._open.get(key)
 
-    def begin(self, key: Key, place: Miss, limit_bytes: int) -> Flight:
+    def begin(self, key: Key, place: Miss | None, limit_bytes: int) -> Flight:
         """Make a flight that others join from now on, in place of an older one."""
         flight = Flight(self, key, place, limit_bytes)
         older = self._open.get(key)
@@ -324,7 +336,7 @@ class Flights:
         self._open[key] = flight
         return flight
 
-    def begin_alone(self, key: Key, place: Miss, limit_bytes: int) -> Flight:
+    def begin_alone(self, key: Key, place: Miss | None, limit_bytes: int) -> Flight:
         """Make a flight that nobody joins."""
         return Flight(self, key, place, limit_bytes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -22,8 +22,8 @@ from cachewright.errors import (
     UpstreamTimedOut,
 )
 from cachewright.gateway.asker import NOBODY, Asker, identify
-from cachewright.gateway.cache_status import bypass_headers
-from cachewright.gateway.exchange import Call, Exchange
+from cachewright.gateway.cache_status import bypass_headers, unsent_headers
+from cachewright.gateway.exchange import Call, Exchange, narrowing_of
 from cachewright.gateway.fetching import Fetching, Lost
 from cachewright.gateway.flights import Flight, Key
 from cachewright.gateway.headers import Headers, content_length, end_to_end
@@ -40,6 +40,7 @@ from cachewright.keys.digest import exact_digest, tenant_tag
 from cachewright.layers.exact import Hit, Miss
 from cachewright.policy.answers import Delivery
 from cachewright.policy.cacheable import find_route, why_not_cached
+from cachewright.policy.compat import read_body
 from cachewright.policy.reasons import BypassReason
 from cachewright.policy.sampling import FORCED_HEADER, FORCED_VALUE, forced
 
@@ -103,10 +104,11 @@ class Flow:
             return asker
         if (content_length(call.headers) or 0) > serving.policy.max_body_bytes:
             return _too_large(serving)
-        return Exchange(call, body, serving, verdict.path, asker, find_route(verdict.path, serving.policy))
+        route = find_route(verdict.path, serving.policy)
+        return Exchange(call, body, serving, verdict.path, asker, route, narrowing_of(call.headers))
 
     async def _serve(self, exchange: Exchange) -> Reply:
-        payload, request = await self._read(exchange)
+        exchange, payload, request = await self._read(exchange)
         if isinstance(request, BypassReason) or payload is None:
             reason = request if isinstance(request, BypassReason) else BypassReason.TOO_LARGE
             return await self._pass_on(exchange, payload, reason)
@@ -126,36 +128,69 @@ class Flow:
         if isinstance(looked, BypassReason):
             return await self._pass_on(exchange, payload, looked)
         found, delivery = looked.found, Delivery.of(request)
-        if isinstance(found, Hit) and not exchange.refreshes:
+        if isinstance(found, Hit):
+            found = self._fetching.fresher(looked.key, found)
+        if found is None:
+            return await self._fetch_in_trouble(exchange, payload, request, looked)
+        detail = await self._why_not_served(exchange, found)
+        if isinstance(found, Hit) and detail is None:
             reply = self._fetching.replay(exchange, found, delivery)
             if reply is not None:
                 return reply
+        if exchange.wishes.only_cached:
+            return self._leave(exchange, detail or BypassReason.CLIENT)
         place = found.place if isinstance(found, Hit) else found
+        may_follow = detail is not BypassReason.CREDENTIAL or exchange.is_alone_with_its_key
         return await self._fetching.fetch(
-            Lost(exchange, payload, request, looked.key, place, delivery), looked.seen
+            Lost(exchange, payload, request, looked.key, place, delivery, detail, may_follow), looked.seen
         )
 
-    async def _read(self, exchange: Exchange) -> tuple[Payload | None, dict[str, Any] | BypassReason]:
-        """Read the body if it may be cached: its bytes, where they were read whole, and what they say."""
+    async def _fetch_in_trouble(
+        self, exchange: Exchange, payload: Payload, request: dict[str, Any], looked: _Looked
+    ) -> Reply:
+        """Ask the upstream where the store gives no answer, still once for all who ask at the same time."""
+        reason = BypassReason.STORE
+        if exchange.wishes.only_cached:
+            return self._leave(exchange, reason)
+        self._metrics.not_cached.labels(reason).inc()
+        is_known = exchange.serving.credentials is None or exchange.is_alone_with_its_key
+        may_follow = is_known and exchange.wishes.allow(0)
+        lost = Lost(
+            exchange, payload, request, looked.key, None, Delivery.of(request), reason, may_follow=may_follow
+        )
+        return await self._fetching.fetch(lost, looked.seen)
+
+    async def _read(
+        self, exchange: Exchange
+    ) -> tuple[Exchange, Payload | None, dict[str, Any] | BypassReason]:
+        """Read the body if it may be cached: its bytes, where they were read whole, and what they say.
+
+        The exchange that is returned knows of the controls in the body, which are taken out of it.
+        """
         policy = exchange.serving.policy
         envelope = exchange.envelope()
         if reason := why_not_cached(envelope, None, policy):
-            return None, reason
+            return exchange, None, reason
         raw = await exchange.body.read_up_to(policy.max_cacheable_body_bytes)
         if raw is None:
-            return None, BypassReason.TOO_LARGE
+            return exchange, None, BypassReason.TOO_LARGE
         payload = Payload.unpack(raw, envelope.content_encoding, policy.max_cacheable_body_bytes)
         if payload is None:
-            return Payload(raw, raw), BypassReason.ENCODED
+            return exchange, Payload(raw, raw), BypassReason.ENCODED
         try:
             request = parse_json(payload.plain)
+            if not isinstance(request, dict):
+                return exchange, payload, BypassReason.UNPARSABLE
+            narrowing, stripped = read_body(request)
+            if stripped is not None:
+                exchange = replace(exchange, narrowing=exchange.narrowing.and_(narrowing))
+                envelope = exchange.envelope()
+                request, payload = stripped, payload.rewritten(plain_json(stripped))
         except AmbiguousJson:
-            return payload, BypassReason.AMBIGUOUS_JSON
+            return exchange, payload, BypassReason.AMBIGUOUS_JSON
         except InvalidJson:
-            return payload, BypassReason.UNPARSABLE
-        if not isinstance(request, dict):
-            return payload, BypassReason.UNPARSABLE
-        return payload, why_not_cached(envelope, request, policy) or request
+            return exchange, payload, BypassReason.UNPARSABLE
+        return exchange, payload, why_not_cached(envelope, request, policy) or request
 
     async def _look_up(self, exchange: Exchange, request: dict[str, Any]) -> _Looked | BypassReason:
         serving = exchange.serving
@@ -170,6 +205,8 @@ class Flow:
             # Taken before the look-up: an answer that is stored meanwhile is in one of the two places.
             seen = self._fetching.flights.at((tag, digest))
             found = await serving.exact.look_up(tag, digest, dependence)
+            if found is BypassReason.STORE:
+                return _Looked((tag, digest), seen, None)
             if isinstance(found, BypassReason):
                 return found
             outcome = "hit" if isinstance(found, Hit) else "miss"
@@ -182,8 +219,31 @@ class Flow:
         finally:
             self._metrics.lookup_seconds.labels("exact", outcome).observe(time.perf_counter() - started)
 
+    async def _why_not_served(self, exchange: Exchange, found: Hit | Miss) -> BypassReason | None:
+        """Say why a stored answer is not served, or would not be if there were one."""
+        credentials, wishes = exchange.serving.credentials, exchange.wishes
+        is_at_stake = isinstance(found, Hit) or not exchange.is_alone_with_its_key
+        if (
+            credentials is not None
+            and is_at_stake
+            and not await credentials.is_accepted(exchange.asker.credential)
+        ):
+            self._metrics.not_cached.labels(BypassReason.CREDENTIAL).inc()
+            return BypassReason.CREDENTIAL
+        is_allowed = wishes.allow(found.age_seconds if isinstance(found, Hit) else 0)
+        return None if is_allowed else BypassReason.CLIENT
+
+    def _leave(self, exchange: Exchange, reason: BypassReason) -> Reply:
+        """Answer a client that wants a stored answer or none, when there is none for it."""
+        self._count("none", "refused", exchange)
+        return error_reply(
+            504, "not_cached", "only a stored answer is wanted, and there is none", unsent_headers(reason)
+        )
+
     async def _pass_on(self, exchange: Exchange, payload: Payload | None, reason: BypassReason) -> Reply:
         """Relay as it comes, both ways."""
+        if exchange.wishes.only_cached:
+            return self._leave(exchange, reason)
         self._metrics.not_cached.labels(reason).inc()
         answer = await self._send(exchange, exchange.outgoing(payload))
         self._count("none", "bypass", exchange)
@@ -194,6 +254,7 @@ class Flow:
         started = time.perf_counter()
         answer = await exchange.serving.upstream.send(outgoing)
         self._metrics.observe_upstream(answer.status, time.perf_counter() - started)
+        exchange.heard(answer.status)
         return answer
 
     def _count(self, layer: str, outcome: Outcome, exchange: Exchange | None) -> None:
@@ -211,7 +272,8 @@ class _Looked:
     key: Key
     seen: Flight | None
     """The flight that was open when it began."""
-    found: Hit | Miss
+    found: Hit | Miss | None
+    """None: the store gave no answer within the budget."""
 
 
 def _relayed(answer: UpstreamAnswer, added: Headers, parts: AsyncIterator[bytes]) -> Reply:

@@ -46,11 +46,3 @@ def content_length(headers: Headers) -> int | None:
     """Return the declared length of the body; None where it is absent or not a number."""
     value = first_of(headers, b"content-length")
     return int(value) if value.isdigit() else None
-
-
-def has_directive(headers: Headers, directive: str) -> bool:
-    """Tell whether Cache-Control of a request names a directive; `Pragma: no-cache` counts without it."""
-    values = values_of(headers, b"cache-control")
-    if not values:
-        values = values_of(headers, b"pragma")
-    return any(token.strip().lower() == directive.encode() for value in values for token in value.split(b","))
