@@ -12,8 +12,9 @@ from cachewright.errors import StoreUnavailable
 from cachewright.keys.digest import EntryName
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.layers.breaker import Breaker
-from cachewright.layers.lease import Lease
+from cachewright.layers.lease import Lease, Leases
 from cachewright.stores.memory import MemoryCacheStore
+from tests.support.waiting import until
 
 NAME = EntryName("c" * 16, Keyspace("0" * 16, 1), "tag", "ab" * 32)
 BUDGET_SECONDS = 0.1
@@ -44,7 +45,11 @@ class Place:
 
     def lease(self) -> Lease:
         """Return another gateway's claim."""
-        return Lease(self.store, self.breaker, NAME, BUDGET_SECONDS)
+        return Leases(self.store, self.breaker, BUDGET_SECONDS).lease(NAME)
+
+    async def is_free(self) -> bool:
+        """Tell whether nobody holds the lease."""
+        return await self.store.lock_holder(NAME) is None
 
     async def find(self) -> str | None:
         """Look for the answer."""
@@ -66,10 +71,10 @@ async def test_the_first_asks_and_the_second_finds(place: Place) -> None:
     waiting = asyncio.create_task(second.take_or_find(place.find, 5))
     await asyncio.sleep(0)
     place.answer = "stored"
-    await first.release()
+    first.release()
     assert await asyncio.wait_for(waiting, 2) == "stored"
-    await second.release()
-    assert await place.store.lock_holder(NAME) is None
+    second.release()
+    await until(place.is_free)
 
 
 async def test_a_free_lease_is_taken_over(place: Place) -> None:
@@ -78,11 +83,12 @@ async def test_a_free_lease_is_taken_over(place: Place) -> None:
     await first.take_or_find(place.find, 5)
     waiting = asyncio.create_task(second.take_or_find(place.find, 5))
     await asyncio.sleep(0)
-    await first.release()
+    first.release()
     assert await asyncio.wait_for(waiting, 2) is None
     assert await place.store.lock_holder(NAME) is not None
-    await first.release()  # no longer its own
-    assert await place.store.lock_holder(NAME) is not None
+    first.release()  # no longer its own
+    await asyncio.sleep(0.02)
+    assert not await place.is_free()
 
 
 async def test_the_wait_is_bounded(place: Place) -> None:
@@ -108,7 +114,7 @@ async def test_trouble_with_the_store_costs_a_budget_at_most(place: Place, troub
     started = time.monotonic()
     lease = place.lease()
     assert await lease.take_or_find(place.find, 5) is None
-    await lease.release()
+    lease.release()
     assert time.monotonic() - started < BUDGET_SECONDS + 1
 
 
@@ -121,7 +127,26 @@ async def test_one_that_is_cancelled_lets_go(place: Place) -> None:
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    await waiting.release()
+    waiting.release()
     assert await place.store.lock_holder(NAME) is not None  # the other's
-    await lease.release()
-    assert await place.store.lock_holder(NAME) is None
+    lease.release()
+    await until(place.is_free)
+
+
+async def test_a_process_does_not_wait_for_itself(place: Place) -> None:
+    """A lease that it left behind is taken over at once."""
+    leases = Leases(place.store, place.breaker, BUDGET_SECONDS)
+    await leases.lease(NAME).take_or_find(place.find, 5)
+    started = time.monotonic()
+    assert await leases.lease(NAME).take_or_find(place.find, 5) is None
+    assert time.monotonic() - started < 2
+
+
+async def test_a_lease_is_let_go_of_after_trouble(place: Place) -> None:
+    """One that could not be freed while the store was left alone is freed as soon as it is well."""
+    lease = place.lease()
+    await lease.take_or_find(place.find, 5)
+    place.breaker.trip()
+    lease.release()
+    assert not await place.is_free()
+    await until(place.is_free, seconds=2)

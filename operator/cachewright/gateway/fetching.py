@@ -214,7 +214,7 @@ class Fetching:
             if not flight.is_over:
                 flight.fail(UpstreamUnreachable("everybody who waited for the answer has gone"))
             if lease is not None and not (flight.landing and flight.landing.hit and answer):
-                await lease.release()  # else it is held until the answer is stored
+                lease.release()  # else it is held until the answer is stored
 
     async def _await_others(self, lost: Lost, lease: Lease) -> Hit | None:
         """Take the lease on the upstream call, or wait for what another gateway stores."""
@@ -272,7 +272,7 @@ class Fetching:
             finally:
                 self.flights.close(flight)
                 if lease is not None:
-                    await lease.release()
+                    lease.release()
 
         if not self._writes.offer(write, len(stored.body)):
             return Landing(kept, None)

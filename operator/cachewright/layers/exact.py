@@ -22,7 +22,7 @@ from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry, encode_entry
 from cachewright.layers.known_generations import KnownGenerations
 from cachewright.layers.known_record import KnownRecord
-from cachewright.layers.lease import Lease
+from cachewright.layers.lease import Lease, Leases
 from cachewright.layers.local import LocalCache, Question
 from cachewright.policy.reasons import BypassReason, RefusalReason
 from cachewright.stores.protocols import CacheStore, Marks
@@ -95,6 +95,7 @@ class ExactLayer:
         self._local = local
         self._clock = clock
         self._generations = KnownGenerations()
+        self._leases = Leases(store, breaker, settings.budget_seconds)
         self._refilling: asyncio.Task[int] | None = None
         self._late: set[asyncio.Task[Hit | Miss | BypassReason]] = set()
 
@@ -124,12 +125,23 @@ class ExactLayer:
         return BypassReason.STORE
 
     async def write(
-        self, miss: Miss, content_type: str, body: bytes, usage: bytes = b"", upstream_seconds: float = 0.0
+        self,
+        miss: Miss,
+        content_type: str,
+        body: bytes,
+        usage: bytes = b"",
+        upstream_seconds: float = 0.0,
+        longest_seconds: float | None = None,
     ) -> RefusalReason | None:
-        """Store the answer to a miss, its parts as in Entry; returns why not, or None once it is stored."""
+        """Store the answer to a miss, its parts as in Entry; returns why not, or None once it is stored.
+
+        `longest_seconds` shortens its life, and never lengthens it.
+        """
         if self._breaker.is_open:
             return RefusalReason.STORE
         ttl_seconds = self._settings.ttl_seconds
+        if longest_seconds is not None:
+            ttl_seconds = min(ttl_seconds, longest_seconds)
         entry = Entry(content_type, body, self._wall_clock(), ttl_seconds, usage, upstream_seconds)
         value = encode_entry(entry, miss.name, self._key)
         try:
@@ -144,7 +156,7 @@ class ExactLayer:
 
     def lease(self, place: Miss) -> Lease:
         """Return the claim to ask the upstream for what was missed, to be taken and released."""
-        return Lease(self._store, self._breaker, place.name, self._settings.budget_seconds)
+        return self._leases.lease(place.name)
 
     async def peek(self, place: Miss) -> Hit | None:
         """Look again where an answer was missed, under the same marks; raises StoreError."""

@@ -27,6 +27,8 @@ LONGEST_PAUSE_SECONDS: Final = 0.05
 MARGIN_SECONDS: Final = 1.0
 """How much longer a lease lasts than anybody waits for it, should its holder die."""
 
+LONGEST_RELEASE_SECONDS: Final = 5.0
+
 Found = TypeVar("Found")
 T = TypeVar("T")
 
@@ -34,12 +36,9 @@ T = TypeVar("T")
 class Lease:
     """One miss's claim to ask the upstream."""
 
-    def __init__(self, store: LockStore, breaker: Breaker, name: EntryName, budget_seconds: float) -> None:
-        self._store = store
-        self._breaker = breaker
+    def __init__(self, leases: Leases, name: EntryName) -> None:
+        self._leases = leases
         self._name = name
-        self._budget_seconds = budget_seconds
-        self._token = secrets.token_hex(8)
         self._is_held = False
 
     async def take_or_find(
@@ -59,27 +58,56 @@ class Lease:
                 pause_seconds = min(1.5 * pause_seconds, LONGEST_PAUSE_SECONDS)
                 is_taken = await self._take(wait_seconds)
                 # Looked for afterwards: whoever held the lease stored its answer before it let go.
-                found = await self._bounded(find())
+                found = await self._leases.bounded(find())
                 if found is not None or is_taken:
                     return found
         except StoreError:
             pass
         return None
 
-    async def release(self) -> None:
-        """Let others ask, if the lease is held."""
-        if self._is_held and not self._breaker.is_open:
+    def release(self) -> None:
+        """Let others ask, if the lease is held; soon, and where the store is in trouble once it is well."""
+        if self._is_held:
             self._is_held = False
-            with suppress(StoreError):  # it ends by itself
-                await self._bounded(self._store.release_lock(self._name, self._token))
+            self._leases.free(self._name)
 
     async def _take(self, wait_seconds: float) -> bool:
         self._is_held = True  # also while the answer is under way: whoever is cancelled then lets go of it
-        call = self._store.acquire_lock(self._name, self._token, wait_seconds + MARGIN_SECONDS)
-        self._is_held = await self._bounded(call)
+        self._is_held = await self._leases.take(self._name, wait_seconds + MARGIN_SECONDS)
         return self._is_held
 
-    async def _bounded(self, call: Coroutine[Any, Any, T]) -> T:
+
+class Leases:
+    """All leases of one process.
+
+    They share one token: within a process flights see to it that one asks, so a lease that this process holds
+    already is a left-over, and nobody here waits for it.
+    """
+
+    def __init__(self, store: LockStore, breaker: Breaker, budget_seconds: float) -> None:
+        self._store = store
+        self._breaker = breaker
+        self._budget_seconds = budget_seconds
+        self._token = secrets.token_hex(8)
+        self._releases: set[asyncio.Task[None]] = set()
+
+    def lease(self, name: EntryName) -> Lease:
+        """Return a claim that is not taken yet."""
+        return Lease(self, name)
+
+    async def take(self, name: EntryName, ttl_seconds: float) -> bool:
+        """Take a lease, unless another process holds it; raises StoreError."""
+        if await self.bounded(self._store.acquire_lock(name, self._token, ttl_seconds)):
+            return True
+        return await self.bounded(self._store.lock_holder(name)) == self._token
+
+    def free(self, name: EntryName) -> None:
+        """Let go of a lease, in the background."""
+        task = asyncio.create_task(self._free(name))
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
+
+    async def bounded(self, call: Coroutine[Any, Any, T]) -> T:
         """Await a call of the store within its budget; raises StoreError beyond it and lets it go on."""
         if self._breaker.is_open:
             call.close()
@@ -90,6 +118,12 @@ class Lease:
             self._breaker.trip()
             raise StoreError("the store gave no answer within its budget")
         return task.result()
+
+    async def _free(self, name: EntryName) -> None:
+        with suppress(StoreError, TimeoutError):  # it ends by itself
+            async with asyncio.timeout(LONGEST_RELEASE_SECONDS):
+                await self._breaker.closed()
+                await self._store.release_lock(name, self._token)
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
