@@ -57,5 +57,6 @@ def read_cache_control(values: Iterable[bytes], pragma: Iterable[bytes] = ()) ->
                 wishes = wishes.and_(Wishes(only_cached=True))
             case b"max-age":
                 digits = argument.strip(b' "')
-                wishes = wishes.and_(Wishes(max_age_seconds=int(digits[:9]) if digits.isdigit() else 0))
+                seconds = int(digits[:9]) if digits.isdigit() else 0
+                wishes = wishes.and_(Wishes(refresh=seconds == 0, max_age_seconds=seconds))
     return wishes

@@ -1,0 +1,44 @@
+"""Fingerprints: frozen values, since a change of one rotates the keyspaces of everybody who upgrades."""
+
+from __future__ import annotations
+
+import pytest
+
+from cachewright.crd.validation import load
+from cachewright.keys.fingerprints import exact_binding, exact_fingerprint
+from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document
+
+KEY_ID = "cafe0123"
+
+
+@pytest.mark.parametrize(
+    ("document", "binding", "fingerprint"),
+    [
+        (
+            FULL,
+            "77ef6aa6a8897267148c6a1cfe8311a44771f3eb655d667cdd3ea406c2f508de",
+            "0b0c56e8fcbf8896ca15586942e5d12a3bb0fb2f826c35a1430da3f9f4de4985",
+        ),
+        (
+            EXTERNAL,
+            "0dd1eef4e8e52cf61bfc0758193002cc39550918c719feabec61413c643159da",
+            "c457615ad5b454bac880d45091d8f6a97bd36c28eb4908ce84671445c2534318",
+        ),
+        (
+            MINIMAL,
+            "118e870f959433e818dc47d60158170c32901bb1f8bac9feed9d0a9996fd6614",
+            "56262d65074964fa1e559e7fba5eff0528e577b4b9dbff6d31785a4cc674bb6b",
+        ),
+        (
+            CREDENTIAL,
+            "4911927ee20f33e75fb403a0cc194d6d1bdd02043a2f73858209320b3c43e5ad",
+            "0ff9a4a471cbae80159a5aef53aa95eb54243590efefd414e96d62c58ae5d2e6",
+        ),
+    ],
+    ids=["header", "api-keys", "no-source", "credential"],
+)
+def test_fingerprints_are_frozen(document: Document, binding: str, fingerprint: str) -> None:
+    """For each source of tenants."""
+    spec = load(document).spec
+    assert exact_binding(spec, KEY_ID) == binding
+    assert exact_fingerprint(spec, KEY_ID) == fingerprint
