@@ -297,6 +297,26 @@ async def test_a_refresh_does_not_follow_what_began_earlier(relay: Gateway, held
     assert texts(await relay.call()) == "fresh"
 
 
+async def test_nothing_from_before_a_removal_is_given_out(relay: Gateway, held: Held) -> None:
+    """Whoever asks after it makes a call of its own, and the answer under way is not stored."""
+    early = ask(relay)
+    await held.called(1)
+    serving = relay.process._flow.serving
+    (flight,) = relay.process._flow._fetching.flights._open.values()
+    assert serving is not None
+    assert serving.exact is not None
+    assert flight.place is not None
+    await serving.exact.remove(flight.place.name)
+    late = ask(relay)
+    await held.called(2)
+    held.answer(0, Response(200, chat_answer("old")))
+    assert texts(await early) == "old"
+    held.answer(1, Response(200, chat_answer("new")))
+    assert texts(await late) == "new"
+    assert texts(await relay.call()) == "new"
+    assert await relay.metric("cachewright_not_stored_total", reason="changed") == 1
+
+
 async def test_a_request_during_the_write_is_a_hit(
     tmp_path: Path, own_redis: RedisServer, held: Held
 ) -> None:

@@ -18,7 +18,16 @@ import psutil
 import pytest
 
 from e2e.engine import Engine
-from tests.gateway.harness import CHAT, QUESTION, TENANT, Gateway, Response, ScriptedUpstream, running
+from tests.gateway.harness import (
+    CHAT,
+    QUESTION,
+    TENANT,
+    Gateway,
+    Response,
+    ScriptedUpstream,
+    root_client,
+    running,
+)
 from tests.support.redis_servers import RedisServer
 from tests.support.waiting import until
 
@@ -183,6 +192,44 @@ async def test_sigterm_lets_answers_end(
             engine.flowing.set()
             assert (await response.content.read()).endswith(b"data: [DONE]\n\n")
         assert await asyncio.to_thread(process.wait, 30) == 0
+
+
+async def test_sigterm_lets_followers_have_the_whole_answer(
+    mounts: Gateway, engine: Engine, client: aiohttp.ClientSession
+) -> None:
+    """Streamed and whole, from a call that is still under way, and the answer is stored before the end."""
+    engine.flowing.clear()
+    headers = {**TENANT, "Content-Type": "application/json"}
+    with command(mounts) as (process, port, management_port):
+        await ready(client, port)
+        url = f"http://127.0.0.1:{port}{CHAT}"
+        bodies = [json.dumps({**QUESTION, "stream": stream}) for stream in (True, True, False)]
+        streams = [await client.post(url, data=body, headers=headers) for body in bodies[:2]]
+        whole = asyncio.create_task(client.post(url, data=bodies[2], headers=headers).__aenter__())
+
+        async def all_follow() -> bool:
+            async with client.get(f"http://127.0.0.1:{management_port}/metrics") as response:
+                samples = (await response.text()).splitlines()
+            counts = [line for line in samples if line.startswith("cachewright_lookup_seconds_count")]
+            return sum(float(line.rpartition(" ")[2]) for line in counts) == 3
+
+        await until(all_follow)
+        process.send_signal(signal.SIGTERM)
+
+        async def is_unready() -> bool:
+            async with client.get(f"http://127.0.0.1:{management_port}/readyz") as probe:
+                return probe.status == 503
+
+        await until(is_unready)
+        engine.flowing.set()
+        for response in streams:
+            assert (await response.content.read()).endswith(b"data: [DONE]\n\n")
+        answer = await whole
+        assert (await answer.json())["choices"][0]["finish_reason"] == "stop"
+        assert await asyncio.to_thread(process.wait, 30) == 0
+    assert engine.calls[CHAT] == 1
+    async with root_client(mounts.redis) as store:
+        assert len(await store.keys("*:11*-*")) == 1
 
 
 async def test_logs_hold_no_content(
