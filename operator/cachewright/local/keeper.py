@@ -6,12 +6,11 @@ The part that the operator has in a cluster. The session calls `take` at start a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from cachewright.api.inference_cache import InferenceCache
 from cachewright.errors import InvalidInput
 from cachewright.local.declared import Declared, SecretValues, Source
 from cachewright.local.edition import Edition, UpstreamChoice, make_edition
@@ -22,8 +21,8 @@ from cachewright.local.telling import Tell
 POLL_SECONDS: Final = 0.5
 """How often the manifest's files are looked at."""
 
-Changed = Callable[[InferenceCache], None]
-"""Is told of a new edition once its files are written."""
+Enacted = Callable[[Edition], Awaitable[None]]
+"""Returns once the gateway enacts an edition whose files are written."""
 
 
 class Keeper:
@@ -78,8 +77,11 @@ class Keeper:
                 self._written[name] = text
         return edition
 
-    async def follow(self, store_url: str, tell: Tell, changed: Changed) -> None:
-        """Take each further edition as it comes; what is wrong is told, and the last good one stays."""
+    async def follow(self, store_url: str, tell: Tell, enacted: Enacted) -> None:
+        """Take each further edition as it comes; what is wrong is told, and the last good one stays.
+
+        News of an edition is told when it holds, so that from then on no older answer is served.
+        """
         seen = self._signature()
         while True:
             await asyncio.sleep(POLL_SECONDS)
@@ -92,9 +94,9 @@ class Keeper:
             except InvalidInput as e:
                 tell(f"{self._source.shown}: not taken, the last good one stays in use:\n{e}")
                 continue
+            await enacted(after)
             if after.files != before.files:
                 tell(news_of(before, after))
-            changed(after.cache)
 
     def _signature(self) -> tuple[object, ...]:
         files = (option.file for option in self._options)

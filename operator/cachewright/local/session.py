@@ -27,7 +27,7 @@ from cachewright.errors import LocalError
 from cachewright.gateway.mounts import ADMIN, Mounts
 from cachewright.gateway.process import GatewayProcess, GatewaySettings
 from cachewright.local.declared import Declared, Source
-from cachewright.local.edition import UpstreamChoice
+from cachewright.local.edition import Edition, UpstreamChoice
 from cachewright.local.facts import Facts
 from cachewright.local.keeper import Keeper
 from cachewright.local.numbers import Tally, take_tally
@@ -42,6 +42,9 @@ FROM_MANIFEST: Final = "manifest"
 """`--upstream manifest`: where the manifest says."""
 
 READY_SECONDS: Final = 15.0
+ENACT_SECONDS: Final = 10.0
+"""Longest wait for the gateway to see an edited manifest; it looks every second."""
+
 STOP_SECONDS: Final = 1.5
 """How long answers under way may take after the first Ctrl-C."""
 
@@ -89,7 +92,7 @@ class LocalSession:
             teller = self._greet()
             background = [
                 asyncio.create_task(teller.run()),
-                asyncio.create_task(self._keeper.follow(self._store.url, teller.tell, self._changed)),
+                asyncio.create_task(self._keeper.follow(self._store.url, teller.tell, self._enacted)),
                 asyncio.create_task(self._store.watch(teller.tell)),
             ]
             try:
@@ -212,8 +215,17 @@ class LocalSession:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, stop)
 
-    def _changed(self, cache: InferenceCache) -> None:
-        self._store.resize(_max_memory_bytes(cache))
+    async def _enacted(self, edition: Edition) -> None:
+        self._store.resize(_max_memory_bytes(edition.cache))
+        deadline = time.monotonic() + ENACT_SECONDS
+        while self._revision() < edition.record.revision:
+            if time.monotonic() > deadline:
+                return
+            await asyncio.sleep(0.01)
+
+    def _revision(self) -> float:
+        """Return the record's revision that the gateway uses."""
+        return self._process.metrics.registry.get_sample_value("cachewright_record_revision") or 0.0
 
     def _facts(self) -> Facts:
         return Facts(
