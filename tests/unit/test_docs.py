@@ -24,6 +24,7 @@ from cachewright.crd.validation import load
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.keys.scheme import EXCLUDED_FIELDS
 from cachewright.kube.permissions import CACHE_PERMISSIONS
+from cachewright.policy.compat import BODY_CONTROLS, HEADER_CONTROLS
 from cachewright.policy.reasons import BypassReason, RefusalReason
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +90,20 @@ def test_the_cache_status_page_explains_every_reason(title: str, reasons: type[S
     """Each reason that `Cache-Status` may carry has its row, in the order of the code."""
     page = (ROOT / "docs" / "cache-status.md").read_text()
     assert [row[0].strip("`") for row in rows(section(page, title))] == [str(reason) for reason in reasons]
+
+
+def test_the_migration_page_lists_every_control_that_is_understood() -> None:
+    """In the order of the code, with the effect that the code gives it."""
+    page = section((ROOT / "docs" / "migrate.md").read_text(), "Controls that clients may keep")
+    listed = [row for row in rows(page) if len(row) == 3 and row[1].startswith("`")]
+    assert listed == [
+        [
+            control.product,
+            f"`{control.name}`",
+            control.effect + (f", where it is `{control.only}`" if control.only else ""),
+        ]
+        for control in (*HEADER_CONTROLS, *BODY_CONTROLS)
+    ]
 
 
 def test_the_cache_status_page_lists_the_fields_outside_the_key() -> None:
