@@ -11,7 +11,7 @@ import openai
 import psutil
 import pytest
 
-from tests.local.harness import QUESTION, Local, fetch, running
+from tests.local.harness import QUESTION, Local, edited, eventually, fetch, running
 
 HIT = "cachewright; hit; ttl="
 MISS = "cachewright; fwd=miss"
@@ -170,3 +170,17 @@ def test_a_given_upstream_is_asked_and_no_stand_in(tmp_path: Path, local: Local)
         assert status.count(MISS) == 2
         assert local.ask(QUESTION)[1] == answer
         assert front.ask(QUESTION)[0].count("cachewright;") == 1
+
+
+def test_the_manifests_own_upstream(tmp_path: Path, local: Local) -> None:
+    """`--upstream manifest` asks where the manifest says, follows an edit of it, and listens on IPv6 too."""
+    manifest = edited(tmp_path, upstream__url="http://127.0.0.1:9/v1")
+    words = ("--upstream", "manifest", "--host", "::1", "--store", "memory")
+    with running(tmp_path, *words, manifest=manifest) as front:
+        assert front.base_url.startswith("http://[::1]:")
+        assert front.ready["upstream"] == "http://127.0.0.1:9/v1"
+        with pytest.raises(openai.InternalServerError, match="cannot be reached"):
+            front.ask()
+        edited(tmp_path, upstream__url=local.base_url)
+        eventually(lambda: "starts with the empty keyspace" in front.said())
+        assert "You asked" in front.ask()[1]

@@ -36,7 +36,7 @@ class Facts:
     @property
     def root(self) -> str:
         """Address of the traffic port."""
-        return f"http://{self.host}:{self.port}"
+        return self._url(self.port)
 
     @property
     def base_url(self) -> str:
@@ -46,12 +46,12 @@ class Facts:
     @property
     def metrics_url(self) -> str:
         """Where Prometheus finds the metrics."""
-        return f"http://{self.host}:{self.management_port}/metrics"
+        return f"{self._url(self.management_port)}/metrics"
 
     @property
     def admin_url(self) -> str:
         """Where stats are told and single entries removed."""
-        return f"http://{self.host}:{self.admin_port}"
+        return self._url(self.admin_port)
 
     @property
     def model(self) -> str:
@@ -137,6 +137,10 @@ class Facts:
                 "",
             ]
         )
+
+    def _url(self, port: int) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{port}"
 
     def _second_request(self) -> list[str]:
         name = next(iter(self.headers), None)

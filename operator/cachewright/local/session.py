@@ -151,7 +151,7 @@ class LocalSession:
     async def _choose_upstream(self, closing: AsyncExitStack) -> tuple[UpstreamChoice, str]:
         asked = self._options.upstream
         if asked == FROM_MANIFEST:
-            return UpstreamChoice(None), self._declared.cache.spec.upstream.url
+            return UpstreamChoice(None), ""
         if asked is not None:
             return UpstreamChoice(asked), asked
         latency_seconds = self._options.latency_seconds
@@ -237,7 +237,7 @@ class LocalSession:
             self._process.admin_port or 0,
             self._admin_token,
             self._store.shown,
-            self._upstream_shown,
+            self._upstream_shown or self._keeper.edition.cache.spec.upstream.url,
         )
 
     def _count(self) -> Tally:
