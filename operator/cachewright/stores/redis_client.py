@@ -64,9 +64,35 @@ class TlsConnection(SSLConnection):
 
 
 class LeanPool(ConnectionPool):
-    """redis-py's pool without its search for deprecated arguments in each call: 7 % of what a hit costs."""
+    """redis-py's pool without locks around what never awaits, and without metrics that nobody reads.
 
-    get_connection = ConnectionPool.get_connection.__wrapped__  # type: ignore[attr-defined]
+    They and a search for deprecated arguments cost a tenth of all that a look-up does. The sentinels' pool
+    stays as it is.
+    """
+
+    async def get_connection(
+        self,
+        command_name: str | None = None,  # noqa: ARG002 - redis-py's signature
+        *keys: Any,  # noqa: ANN401, ARG002
+        **options: Any,  # noqa: ANN401, ARG002
+    ) -> AbstractConnection:
+        """Return a connection that is ready for a command."""
+        connection: AbstractConnection = self.get_available_connection()  # type: ignore[no-untyped-call]
+        try:
+            await self.ensure_connection(connection)
+        except BaseException:
+            await self.release(connection)
+            raise
+        return connection
+
+    async def release(self, connection: AbstractConnection) -> None:
+        """Take a connection back."""
+        self._in_use_connections.remove(connection)
+        try:
+            if connection.should_reconnect():  # type: ignore[no-untyped-call]
+                await connection.disconnect()
+        finally:
+            self._available_connections.append(connection)
 
 
 class RedisLink:
