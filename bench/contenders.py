@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import psutil
 import yaml
@@ -61,13 +61,21 @@ def install_peer() -> Path:
     return python
 
 
-def manifest(upstream_url: str, adversarial: bool) -> dict[str, Any]:
-    """Return the object that our gateway enacts: all defaults, unless it is for the adversarial set."""
-    route = {"name": "chat", "match": {"path": "/v1/chat/completions"}, "layers": ["Exact"]}
-    ample: dict[str, Any] = {
-        "limits": {"budget": {"exact": "5s", "total": "5s"}},
-        "routes": [{**route, "experiment": {"armHeader": ARM_HEADER}}],
-    }
+Variant = Literal["usual", "adversarial", "no copies"]
+"""All defaults; an experiment and ample budgets; no answers kept in the gateway's own memory."""
+
+
+def manifest(upstream_url: str, variant: Variant) -> dict[str, Any]:
+    """Return the object that our gateway enacts."""
+    exact: dict[str, Any] = {"ttl": "30m"}
+    changes: dict[str, Any] = {}
+    match variant:
+        case "adversarial":
+            route = {"name": "chat", "match": {"path": "/v1/chat/completions"}, "layers": ["Exact"]}
+            changes["limits"] = {"budget": {"exact": "5s", "total": "5s"}}
+            changes["routes"] = [{**route, "experiment": {"armHeader": ARM_HEADER}}]
+        case "no copies":
+            exact["local"] = {"maxEntries": 0}
     return {
         "apiVersion": "cachewright.dev/v1alpha1",
         "kind": "InferenceCache",
@@ -80,20 +88,20 @@ def manifest(upstream_url: str, adversarial: bool) -> dict[str, Any]:
                 "role": {"header": ROLE_HEADER},
             },
             "stores": {"redis": {"managed": {}}},
-            "layers": {"exact": {"ttl": "30m"}},
-            **(ample if adversarial else {}),
+            "layers": {"exact": exact},
+            **changes,
         },
     }
 
 
 @contextmanager
 def run_ours(
-    folder: Path, cache_id: str, store_url: str, upstream_url: str, *, adversarial: bool = False
+    folder: Path, cache_id: str, store_url: str, upstream_url: str, *, variant: Variant = "usual"
 ) -> Iterator[Contender]:
     """Run `cachewright gateway` on mounts as a cluster would give it."""
     digest_key = secrets.token_hex(32)
     key_id = hashlib.sha256(digest_key.encode()).hexdigest()[:8]
-    policy = build_policy(load(manifest(upstream_url, adversarial)), cache_id, key_id)
+    policy = build_policy(load(manifest(upstream_url, variant)), cache_id, key_id)
     record = Record(cache_id, 0, 0).with_layer("Exact", "b" * 16, policy.binding, "2026-11-30T00:00:00Z")
     mounts = {
         "policy/policy.json": policy.to_json(),

@@ -5,16 +5,17 @@ Called by the command line.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
-from bench.contenders import Contender, run_ours, run_peer
+from bench.contenders import Contender, Variant, run_ours, run_peer
 from bench.load import Connection
 from bench.processes import free_port, running
 from tests.support.redis_servers import RedisServer, run_redis
@@ -39,9 +40,23 @@ class Stage:
         return int(orjson.loads(timing.body)["calls"])
 
 
+@asynccontextmanager
+async def beside(
+    stage: Stage, variant: Variant = "usual", store_url: str | None = None
+) -> AsyncIterator[Stage]:
+    """Start further gateways in front of a stage's upstream; the peer too where there is another store."""
+    with_peer = store_url is not None and len(stage.contenders) > 1
+    context = set_up(with_peer, store_url, under=stage, variant=variant)
+    other = await asyncio.to_thread(context.__enter__)
+    try:
+        yield other
+    finally:
+        await asyncio.to_thread(context.__exit__, None, None, None)
+
+
 @contextmanager
 def set_up(
-    with_peer: bool, store_url: str | None = None, under: Stage | None = None, *, adversarial: bool = False
+    with_peer: bool, store_url: str | None = None, under: Stage | None = None, *, variant: Variant = "usual"
 ) -> Iterator[Stage]:
     """Start everything and end it with the block.
 
@@ -62,9 +77,7 @@ def set_up(
         def address(user: str) -> str:
             return store_url.replace("USER", user) if store_url else store.url(user)
 
-        ours = run_ours(
-            folder / "ours", store.cache_id, address("gateway"), upstream_url, adversarial=adversarial
-        )
+        ours = run_ours(folder / "ours", store.cache_id, address("gateway"), upstream_url, variant=variant)
         contenders = [stack.enter_context(ours)]
         if with_peer:
             peer = run_peer(folder / "peer", address("root"), upstream_url)
