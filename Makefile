@@ -23,7 +23,7 @@ demo: venv  ## Bring a cluster up, install the chart, and watch a cache at work.
 local: venv  ## Serve examples/quickstart.yaml on this machine, without a cluster.
 	@$(BIN)/cachewright local -f examples/quickstart.yaml
 
-test: venv  ## Run the unit, store, gateway, chart and API tests.
+test: venv  ## Run the unit, store, gateway, local, chart and API tests.
 	$(PYTHON) -m e2e.cluster packages api stores
 	$(PYTHON) -m e2e.cluster tools etcd kube-apiserver kubectl helm >/dev/null
 	$(BIN)/pytest tests </dev/null

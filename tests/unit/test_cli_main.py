@@ -105,6 +105,13 @@ def test_the_gateway_loads_nothing_of_the_operator() -> None:
     assert not loaded & {"kopf", "kubernetes", "jinja2", "cachewright.controller", "cachewright.crd", "cel"}
 
 
+def test_local_mode_needs_nothing_of_the_operator() -> None:
+    """The extra `local` is enough: neither kopf nor a Kubernetes client nor templates."""
+    loaded = imported("local", "--help")
+    assert "cachewright.local.session" in loaded
+    assert not loaded & {"kopf", "kubernetes", "jinja2", "cachewright.controller", "cachewright.kube"}
+
+
 def test_the_operator_has_its_options_in_its_help() -> None:
     """The arguments of a command are added when it is chosen."""
     done = run("operator", "--help")
