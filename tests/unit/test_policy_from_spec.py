@@ -1,0 +1,77 @@
+"""From an object to what gateways enact: each field of a route and of a tenancy source arrives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from cachewright.crd.validation import load
+from cachewright.policy.document import GatewayPolicy, RoutePolicy, TenancyPolicy
+from cachewright.policy.from_spec import DEFAULT_ROUTE, build_policy
+from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document, changed
+from tests.api.random_objects import valid_objects
+
+
+def policy_of(document: Document) -> GatewayPolicy:
+    """Build the policy of an object."""
+    return build_policy(load(document), "0123456789abcdef", "cafe0123")
+
+
+def test_every_field_of_a_route_arrives() -> None:
+    """With header names in lower case, as they are compared."""
+    route = {
+        "name": "rag",
+        "match": {"path": "/v1/responses"},
+        "layers": [],
+        "sampling": "ForceZero",
+        "promptTemplate": {"version": "v7"},
+        "experiment": {"armHeader": "X-Arm"},
+        "documents": "Required",
+        "extractDocuments": {"between": {"start": "<doc>", "end": "</doc>"}},
+        "sideEffects": True,
+    }
+    assert policy_of(changed(FULL, spec__routes=[route])).routes == (
+        RoutePolicy(
+            name="rag",
+            path="/v1/responses",
+            layers=(),
+            sampling="ForceZero",
+            side_effects=True,
+            prompt_template="v7",
+            arm_header="x-arm",
+            documents_required=True,
+            documents_between=("<doc>", "</doc>"),
+        ),
+    )
+
+
+def test_a_bare_route_asks_for_nothing() -> None:
+    """What a route leaves out changes no key."""
+    bare = policy_of(changed(FULL, spec__routes=[{"name": "default"}]))
+    assert bare.routes == (DEFAULT_ROUTE,)
+    assert policy_of(MINIMAL).routes == (DEFAULT_ROUTE,)
+
+
+@pytest.mark.parametrize(
+    ("document", "fields"),
+    [
+        (FULL, {"mode": "Required", "trusted_header": "x-tenant-id", "role_header": "x-role"}),
+        (EXTERNAL, {"mode": "Required", "api_keys": True, "role_header": "x-role"}),
+        (CREDENTIAL, {"mode": "Required", "client_credential_ttl_seconds": 300, "role_header": "x-role"}),
+        (MINIMAL, {"mode": "Single"}),
+    ],
+    ids=["header", "api-keys", "credential", "no-source"],
+)
+def test_each_source_of_tenants_arrives_alone(document: Document, fields: dict[str, Any]) -> None:
+    """And excludes the others."""
+    assert policy_of(document).tenancy == TenancyPolicy.model_validate(fields)
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(valid_objects())
+def test_every_valid_object_has_a_policy_that_survives_its_file(document: Document) -> None:
+    """What the operator writes is what a gateway reads."""
+    policy = policy_of(document)
+    assert GatewayPolicy.from_json(policy.to_json()) == policy
