@@ -75,7 +75,12 @@ FULL: Final[Document] = {
         ],
         "stores": {"redis": {"managed": {"flavor": "Redis", "maxMemory": "256Mi", **_PLACEMENT}}},
         "layers": {"exact": {"ttl": "30m", "local": {"maxEntries": 10_000, "ttl": "30s"}}},
-        "limits": {"budget": {"exact": "5ms", "total": "50ms"}, "maxCacheableBody": "1Mi", "maxBody": "64Mi"},
+        "limits": {
+            "budget": {"exact": "5ms", "total": "50ms"},
+            "coalesceTimeout": "2s",
+            "maxCacheableBody": "1Mi",
+            "maxBody": "64Mi",
+        },
         "gateway": {"replicas": 2, **_PLACEMENT},
         "deletionPolicy": "Retain",
         "suspend": False,

@@ -159,6 +159,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.layers.exact.local.ttl": _DURATIONS,
     "spec.limits.budget.exact": (["1ms", "50ms", "0s50ms"], ["51ms", *_DURATIONS[1]]),
     "spec.limits.budget.total": (["5ms", "1h"], _DURATIONS[1]),
+    "spec.limits.coalesceTimeout": (["1ms", "1m", "60s"], ["61s", *_DURATIONS[1]]),
     "spec.limits.maxCacheableBody": (["64Mi", "1"], ["65Mi", "1Ti", *_QUANTITIES[1]]),
     "spec.limits.maxBody": (["1Mi", "1048576"], _QUANTITIES[1]),
     "spec.gateway.replicas": ([0, 100, 3.0], [-1, 101, 1.5, "2"]),

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from cachewright.gateway.fetching import COALESCE_SECONDS
 from cachewright.layers.lease import MARGIN_SECONDS
 from tests.gateway.harness import TENANT, Gateway, Response, chat_answer, root_client, running
 from tests.gateway.test_flights import Held, ask, looked_up, many_connections, texts
 from tests.support.redis_servers import RedisServer
 from tests.support.waiting import until
+
+COALESCE_SECONDS = 2.0
 
 
 @dataclass
@@ -35,7 +36,7 @@ async def pair(tmp_path: Path, redis: RedisServer) -> AsyncIterator[Pair]:
         first = Gateway(tmp_path / "first", redis, held.upstream.url)
         second = Gateway(tmp_path / "second", redis, held.upstream.url)
         for gateway in (first, second):
-            gateway.enact(exact={"budget_seconds": 0.25})
+            gateway.enact(exact={"budget_seconds": 0.25}, coalesce_timeout_seconds=COALESCE_SECONDS)
         async with running(first), running(second):
             for gateway in (first, second):
                 gateway.client = await many_connections(gateway)

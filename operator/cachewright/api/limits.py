@@ -35,10 +35,19 @@ class Limits(ApiModel):
             message="limits.maxCacheableBody must not be larger than limits.maxBody",
             field=".maxCacheableBody",
         ),
+        Rule(
+            cel="duration(self.coalesceTimeout) <= duration('1m')",
+            message="limits.coalesceTimeout must not be longer than 1m",
+            field=".coalesceTimeout",
+        ),
     )
 
     budget: Budget = Field(default_factory=Budget)
     """Time that the cache may add."""
+    coalesce_timeout: Duration = "2s"
+    """How long a miss waits at most for another replica that asks the upstream the same, before it asks too.
+
+    A request for a stream waits for the exact look-up's budget only."""
     max_cacheable_body: Quantity = "1Mi"
     """Larger requests and answers are passed through uncached."""
     max_body: Quantity = "64Mi"

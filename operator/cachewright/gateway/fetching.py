@@ -43,9 +43,6 @@ A switch or a removal counts as done two seconds after it was written, so what s
 asked for before.
 """
 
-COALESCE_SECONDS: Final = 2.0
-"""How long a request waits for the same request in another gateway before it asks the upstream too."""
-
 _FOLLOWERS_LACK: Final = {b"content-length", b"content-type", b"content-encoding", b"set-cookie"}
 """Headers of the leader's answer that its followers get from us, or not at all."""
 
@@ -218,14 +215,12 @@ class Fetching:
 
     async def _await_others(self, lost: Lost, lease: Lease) -> Hit | None:
         """Take the lease on the upstream call, or wait for what another gateway stores."""
-        exact, policy = lost.exchange.serving.exact, lost.exchange.serving.policy.exact
-        place = lost.place
-        if exact is None or policy is None or place is None:
+        exact, policy, place = lost.exchange.serving.exact, lost.exchange.serving.policy, lost.place
+        if exact is None or policy.exact is None or place is None:
             return None
-        # Whoever wants a stream wants its first word soon, so the store's budget is all it waits.
-        wait_seconds = (
-            min(COALESCE_SECONDS, policy.budget_seconds) if lost.delivery.stream else COALESCE_SECONDS
-        )
+        wait_seconds = policy.coalesce_timeout_seconds
+        if lost.delivery.stream:  # its first word should come soon
+            wait_seconds = min(wait_seconds, policy.exact.budget_seconds)
         return await lease.take_or_find(lambda: exact.peek(place), wait_seconds)
 
     async def _ask(self, lost: Lost) -> UpstreamAnswer:

@@ -100,6 +100,8 @@ class GatewayPolicy(_Document):
     routes: tuple[RoutePolicy, ...]
     exact: ExactPolicy | None
     total_budget_seconds: float
+    coalesce_timeout_seconds: float = 2.0
+    """Longest wait for the same request in another gateway."""
     max_cacheable_body_bytes: int
     max_body_bytes: int
 

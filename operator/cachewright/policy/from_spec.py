@@ -36,6 +36,7 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         routes=_routes(spec),
         exact=_exact(spec),
         total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
+        coalesce_timeout_seconds=parse_duration_seconds(spec.limits.coalesce_timeout),
         max_cacheable_body_bytes=parse_bytes(spec.limits.max_cacheable_body),
         max_body_bytes=parse_bytes(spec.limits.max_body),
     )
