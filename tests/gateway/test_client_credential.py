@@ -34,12 +34,16 @@ class Provider:
         self.answers = 0
         self.held: asyncio.Event | None = None
         """Set: answers wait for it."""
+        self.held_refusals: asyncio.Event | None = None
+        """Set: refusals wait for it."""
         self.upstream = ScriptedUpstream(self._answer)
 
     async def _answer(self, request: Request) -> Response:
         if request.path == "/v1/models":
             return Response(body=b'{"data": []}')
         if request.header("authorization") not in self.good:
+            if self.held_refusals is not None:
+                await self.held_refusals.wait()
             return Response(401, b'{"error": {"message": "no", "code": "invalid_api_key"}}')
         if self.held is not None:
             await self.held.wait()
@@ -153,6 +157,35 @@ async def test_replicas_agree(
                 return (await ask(third, "sk-a")).status == 401
 
             await until(is_refused, seconds=5)
+
+
+async def test_a_revoked_credential_gains_nothing_by_asking_two_replicas(
+    provider: Provider, redis: RedisServer, tmp_path: Path
+) -> None:
+    """The one that waits for the other's call is not given what was stored before."""
+    first, second = (
+        in_front_of(provider, redis, tmp_path / name, ttl_seconds=0.5) for name in ("first", "second")
+    )
+    async with running(first), running(second):
+        await warm(first, "sk-a")
+        provider.good.clear()
+        only_stored = {"Authorization": "Bearer sk-a", "Cache-Control": "only-if-cached"}
+
+        async def has_ended() -> bool:
+            answers = [await gateway.call(headers=only_stored) for gateway in (first, second)]
+            return all(answer.status == 504 for answer in answers)
+
+        await until(has_ended, seconds=5)
+        provider.held_refusals = asyncio.Event()
+        seen = len(provider.upstream.requests)
+        calls = [asyncio.create_task(ask(first, "sk-a")), asyncio.create_task(ask(second, "sk-a"))]
+
+        async def both_have_arrived() -> bool:
+            return len(provider.upstream.requests) == seen + 2 or any(call.done() for call in calls)
+
+        await until(both_have_arrived, seconds=5)
+        provider.held_refusals.set()
+        assert [answer.status for answer in await asyncio.gather(*calls)] == [401, 401]
 
 
 async def test_a_shared_answer_is_served_to_whom_the_upstream_accepted(single: Gateway) -> None:

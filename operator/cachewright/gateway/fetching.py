@@ -101,7 +101,9 @@ class Fetching:
         if is_taken or not lost.may_follow:
             return await self._lead_alone(lost)
         exact = lost.exchange.serving.exact
-        lease = exact.lease(lost.place) if exact and lost.place else None
+        # Whoever is refused a stored answer must not be given it by waiting for another gateway either.
+        may_wait = lost.detail is None
+        lease = exact.lease(lost.place) if exact and lost.place and may_wait else None
         return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes), lease)
 
     def fresher(self, key: Key, found: Hit) -> Hit:
