@@ -110,6 +110,22 @@ async def test_a_revision_that_is_no_number_is_an_error(
         await store.find(subject.name())
 
 
+async def test_an_emptied_server_never_comes_to_marks_seen_before(
+    server: RedisServer, store: CacheStore, root: Redis
+) -> None:
+    """A write that was under way when everything was lost, a retraction too, is not let in afterwards."""
+    subject = Subject(store, server.cache_id)
+    await store.publish_record(subject.record(1))
+    before = (await store.find(subject.name())).marks
+    assert before is not None
+    await root.flushall()
+    await store.publish_record(subject.record(1))
+    after = (await store.find(subject.name())).marks
+    assert after is not None
+    assert abs(after.changes - before.changes) > 1000
+    assert not await store.write(subject.name(), b"late", 60, before)
+
+
 async def test_scripts_come_back_after_a_restart(server: RedisServer, store: CacheStore, root: Redis) -> None:
     """A server that has lost its scripts is given them again."""
     subject = Subject(store, server.cache_id)

@@ -37,8 +37,7 @@ class KnownMarks:
     def saw(self, tag: str, marks: Marks | None, started: float) -> None:
         """Learn what a read that began at `started` found under one tag.
 
-        A new epoch begins when the marks differ, and also when they were not read for a while: a store that
-        lost everything counts its changes anew and may come to the same number.
+        A new epoch begins when the marks differ, and also when they were not read for a while.
         """
         seen = self._seen.get(tag)
         if marks is None:

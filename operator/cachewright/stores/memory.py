@@ -15,7 +15,7 @@ from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName, record_key
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
-from cachewright.stores.protocols import Found, KeyListener, Marks
+from cachewright.stores.protocols import Found, KeyListener, Marks, beginning_of_changes
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 
@@ -25,7 +25,7 @@ class _Copy:
     """One cache's copy of the record; a process needs no hash tags."""
 
     record: Record
-    changes: int = 1
+    changes: int = field(default_factory=beginning_of_changes)
 
 
 @dataclass(slots=True)
@@ -163,6 +163,10 @@ class MemoryCacheStore:
 
     async def aclose(self) -> None:
         """Forget everything."""
+        self.forget_all()
+
+    def forget_all(self) -> None:
+        """Lose everything at once, as a server does that starts anew."""
         self._entries.clear()
         self._size_bytes = 0
         self._copies.clear()

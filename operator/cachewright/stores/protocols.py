@@ -6,13 +6,17 @@ longer than the implementation's own command timeout.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName
 from cachewright.keys.record import Record
+
+_BEGINNING_BITS: Final = 48
+"""Lua and JSON hold whole numbers up to 53 bits exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,15 @@ class Marks:
     revision: int
     changes: int
     """Raised by every switch and retraction, also by those that leave the revision as it is."""
+
+
+def beginning_of_changes() -> int:
+    """Choose where a store that holds no record begins to count changes.
+
+    Never twice the same: a store that lost everything must not come to marks that somebody saw before, or a
+    write that was under way then would be let in, past a retraction that nobody remembers.
+    """
+    return secrets.randbits(_BEGINNING_BITS)
 
 
 @dataclass(frozen=True, slots=True)

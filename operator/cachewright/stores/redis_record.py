@@ -12,7 +12,7 @@ from cachewright.errors import InvalidDocument
 from cachewright.keys.digest import record_key
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
-from cachewright.stores.protocols import RecordStore
+from cachewright.stores.protocols import RecordStore, beginning_of_changes
 from cachewright.stores.redis_client import RedisLink, open_link
 from cachewright.stores.redis_scripts import PUBLISH_RECORD
 
@@ -41,11 +41,13 @@ class RedisRecordStore:
 
     async def publish_record(self, record: Record) -> int:
         """Write the record under every tag where its revision is greater, in one round trip."""
-        text = record.to_json()
+        text, beginning = record.to_json(), beginning_of_changes()
         async with self._link.use("publish the record") as client:
             pipeline = client.pipeline(transaction=False)
             for tag in TAGS:
-                pipeline.eval(PUBLISH_RECORD, 1, record_key(record.cache_id, tag), record.revision, text)
+                pipeline.eval(
+                    PUBLISH_RECORD, 1, record_key(record.cache_id, tag), record.revision, text, beginning
+                )
             held: list[int] = await pipeline.execute()
         return max(held)
 

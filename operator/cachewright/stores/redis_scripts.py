@@ -8,10 +8,14 @@ PUBLISH_RECORD: Final = """
 local held = tonumber(redis.call('HGET', KEYS[1], 'revision') or '-1')
 if held >= tonumber(ARGV[1]) then return held end
 redis.call('HSET', KEYS[1], 'revision', ARGV[1], 'record', ARGV[2])
+if held < 0 then redis.call('HSET', KEYS[1], 'changes', ARGV[3]) end
 redis.call('HINCRBY', KEYS[1], 'changes', 1)
 return tonumber(ARGV[1])
 """
-"""KEYS: record copy. ARGV: revision, JSON. Writes only what is greater; returns the revision held then."""
+"""KEYS: record copy. ARGV: revision, JSON, where to begin to count changes if there is no copy yet.
+
+Writes only what is greater; returns the revision held then.
+"""
 
 WRITE_ENTRY: Final = """
 local held = redis.call('HMGET', KEYS[1], 'revision', 'changes')
@@ -27,7 +31,7 @@ return redis.call('DEL', KEYS[2])
 """
 """KEYS: record copy, entry. 1 if there was an entry, else 0.
 
-The changes rise also where no record's copy is: one that comes later starts above what was seen before.
+Without a record's copy the changes mean nothing yet; it brings a beginning of its own.
 """
 
 RELEASE_LOCK: Final = """
