@@ -185,8 +185,8 @@ def test_the_examples_are_valid(file: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_examples_hold_the_promised_caches(capsys: pytest.CaptureFixture[str]) -> None:
-    """The quickstart, the external store and the routes are each an InferenceCache."""
-    names = ["quickstart", "external-redis", "routes"]
+    """The quickstart, the external store, the routes and the provider are each an InferenceCache."""
+    names = ["quickstart", "external-redis", "routes", "provider"]
     files = [word for name in names for word in ("-f", str(EXAMPLES / f"{name}.yaml"))]
     assert main(["validate", *files]) == 0
-    assert capsys.readouterr().out == "3 InferenceCaches checked, no problems\n"
+    assert capsys.readouterr().out == "4 InferenceCaches checked, no problems\n"
