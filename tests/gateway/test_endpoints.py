@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from cachewright.policy.document import RoutePolicy
+from cachewright.policy.sse import read_events
+from e2e.engine import Engine
 from e2e.engine.http11 import Request, Response
 from tests.gateway.harness import MODEL, TENANT, Answered, Gateway, ScriptedUpstream, running
 from tests.support.redis_servers import RedisServer
@@ -99,7 +101,7 @@ async def test_equal_bodies_on_two_paths_share_nothing(routed: Gateway) -> None:
 @pytest.mark.parametrize(
     ("path", "changes", "reason"),
     [
-        (COMPLETIONS, {"stream": True}, "stream"),
+        (COMPLETIONS, {"stream": "yes"}, "ambiguous_json"),
         (RESPONSES, {"stream": True}, "stream"),
         (RESPONSES, {"store": True}, "stateful"),
         (RESPONSES, {"previous_response_id": "resp_1"}, "stateful"),
@@ -122,3 +124,29 @@ async def test_without_a_route_nothing_is_cached(
     async with running(Gateway(tmp_path, redis, upstream.url)) as gateway:
         for path in REQUESTS:
             assert (await ask(gateway, path)).reason == "no_route"
+
+
+async def test_streams_of_completions_share_their_entry(
+    tmp_path: Path, redis: RedisServer, engine: Engine
+) -> None:
+    """Stream then whole, and whole then stream: one call each, the same text, every chunk well-formed."""
+    gateway = Gateway(tmp_path, redis, engine.url)
+    gateway.enact(routes=(RoutePolicy(name="completions", path=COMPLETIONS, layers=("Exact",)),))
+    async with running(gateway):
+        for seed, order in enumerate(((True, True, False), (False, True, True))):
+            texts, hits = set(), []
+            for stream in order:
+                answered = await ask(gateway, COMPLETIONS, stream=stream, seed=seed)
+                hits.append(answered.is_hit)
+                if stream:
+                    *chunks, end = [event.data or b"" for event in read_events(answered.body)]
+                    assert end == b"[DONE]"
+                    parsed = [json.loads(chunk) for chunk in chunks]
+                    assert {chunk["object"] for chunk in parsed} == {"text_completion"}
+                    assert parsed[-1]["choices"][0]["finish_reason"] == "stop"
+                    texts.add("".join(chunk["choices"][0]["text"] for chunk in parsed))
+                else:
+                    texts.add(answered.json()["choices"][0]["text"])
+            assert hits == [False, True, True]
+            assert len(texts) == 1
+    assert engine.calls[COMPLETIONS] == 2

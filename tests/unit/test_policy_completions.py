@@ -45,7 +45,8 @@ def verdict(request: dict[str, Any], *choices: object, **changes: Any) -> bytes 
         ({"best_of": 1}, BypassReason.SAMPLING),
         ({"best_of": 3}, BypassReason.SAMPLING),
         ({"temperature": 1}, BypassReason.SAMPLING),
-        ({"stream": True}, BypassReason.STREAM),
+        ({"stream": True}, None),
+        ({"stream": 1}, BypassReason.AMBIGUOUS_JSON),
         ({"model": "other"}, BypassReason.MODEL),
     ],
 )

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cachewright.policy.answers import Delivery, KeptAnswer, deliver
 from cachewright.policy.reasons import RefusalReason
 from cachewright.policy.sse import read_events
-from cachewright.policy.stream_assemble import MOST_INDEXED, Assembled, assemble_chat
-from cachewright.policy.stream_replay import replay_chat, without_null_usage
+from cachewright.policy.stream_assemble import MOST_INDEXED, Assembled, assemble_chat, assemble_completion
+from cachewright.policy.stream_replay import replay_chat, replay_completion, without_null_usage
 from cachewright.policy.stream_request import asking_for_usage
 from cachewright.policy.validate import Judgement, judge_stream
 from tests.unit.test_policy_cacheable import BODY, POLICY
@@ -231,6 +231,29 @@ def test_a_json_answer_is_replayed_as_chunks() -> None:
         assert [part["usage"] for part in parsed if "usage" in part] == ([USAGE] if usage else [])
         calls = [c["delta"]["tool_calls"] for p in parsed for c in p["choices"] if "tool_calls" in c["delta"]]
         assert calls == [[{"index": 0, "id": "a", "function": {"name": "f"}}]]
+
+
+def test_a_text_completion_is_assembled_and_replayed() -> None:
+    """Text, log probabilities and what else its choices say, in both directions."""
+    logprobs = {"tokens": ["Hel"], "token_logprobs": [-0.5], "text_offset": [0]}
+    chunks = [
+        chunk({"index": 0, "text": "Hel", "logprobs": logprobs, "finish_reason": None}),
+        chunk({"index": 0, "text": "lo.", "logprobs": {"tokens": ["lo."]}, "finish_reason": None}),
+        chunk({"index": 0, "text": "", "logprobs": None, "finish_reason": "stop", "stop_reason": 2}),
+        chunk(usage=USAGE),
+    ]
+    assembled = assemble_completion([*chunks, DONE])
+    assert assembled is not None
+    assert assembled.is_done
+    (choice,) = assembled.document["choices"]
+    assert (choice["text"], choice["finish_reason"], choice["stop_reason"]) == ("Hello.", "stop", 2)
+    assert choice["logprobs"] == {**logprobs, "tokens": ["Hel", "lo."]}
+    assert (assembled.document["object"], assembled.document["usage"]) == ("text_completion", USAGE)
+    events, usage = replay_completion(assembled.document)
+    payloads = [event.data for event in read_events(events + usage) if event.data is not None]
+    again = assemble_completion([*payloads, DONE])
+    assert again == assembled
+    assert assemble_completion([chunk({"index": 0, "text": 5})]) is None
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from typing import Final
 from cachewright.policy.body import (
     Body,
     BodyCheck,
-    answer_is_a_stream,
     choices_are_many,
+    delivery_is_unclear,
     has_format,
     wanted_format,
 )
 from cachewright.policy.reasons import RefusalReason
 
-COMPLETIONS_CHECKS: Final[tuple[BodyCheck, ...]] = (answer_is_a_stream, choices_are_many)
+COMPLETIONS_CHECKS: Final[tuple[BodyCheck, ...]] = (delivery_is_unclear, choices_are_many)
 """What speaks against a request, beyond what is asked of every endpoint's."""
 
 

@@ -15,7 +15,7 @@ from cachewright.policy.chat import CHAT_CHECKS, why_not_chat
 from cachewright.policy.completions import COMPLETIONS_CHECKS, why_not_completion
 from cachewright.policy.reasons import RefusalReason
 from cachewright.policy.responses import RESPONSES_CHECKS, why_not_response
-from cachewright.policy.stream_form import CHAT_STREAM, StreamForm
+from cachewright.policy.stream_form import CHAT_STREAM, COMPLETION_STREAM, StreamForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Endpoint:
 
 ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "/v1/chat/completions": Endpoint(CHAT_CHECKS, why_not_chat, CHAT_STREAM),
-    "/v1/completions": Endpoint(COMPLETIONS_CHECKS, why_not_completion),
+    "/v1/completions": Endpoint(COMPLETIONS_CHECKS, why_not_completion, COMPLETION_STREAM),
     "/v1/responses": Endpoint(RESPONSES_CHECKS, why_not_response),
 }
 """By path; a route that names any other path is passed on uncached."""

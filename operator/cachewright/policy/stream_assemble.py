@@ -1,10 +1,11 @@
-"""Assembling: from the chunks of a streamed chat completion to the whole one, no field of a delta left out.
+"""Assembling: from the chunks of a streamed completion to the whole one, no field of a delta left out.
 
 Called by `answers` to judge a stream, and to answer a client that did not ask for one.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,7 +33,7 @@ class Assembled:
     """A stream that could be read to its end."""
 
     document: Json
-    """A `chat.completion`."""
+    """A `chat.completion` or a `text_completion`."""
     is_done: bool
     """True: it ended with `data: [DONE]`, and every choice says why it ended."""
     models: set[str] = field(default_factory=set)
@@ -40,7 +41,16 @@ class Assembled:
 
 
 def assemble_chat(payloads: Iterable[bytes]) -> Assembled | None:
-    """Join chunks, given by their `data`; None where one is not a chunk, or reports an error."""
+    """Join the chunks of a chat completion, given by their `data`; None where one is none or is an error."""
+    return _assemble(payloads, "chat.completion", {"message": {}, **_NO_END})
+
+
+def assemble_completion(payloads: Iterable[bytes]) -> Assembled | None:
+    """Join the chunks of a text completion in the same way."""
+    return _assemble(payloads, "text_completion", {"text": "", **_NO_END})
+
+
+def _assemble(payloads: Iterable[bytes], kind: str, empty_choice: Json) -> Assembled | None:
     document: Json = {}
     choices: dict[int, Json] = {}
     models: set[str] = set()
@@ -55,13 +65,12 @@ def assemble_chat(payloads: Iterable[bytes]) -> Assembled | None:
         if isinstance(model := chunk.get("model"), str) and model:
             models.add(model)
         _take_envelope(document, chunk)
-        for choice in chunk["choices"]:
-            if not _take_choice(choices, choice):
-                return None
+        if not all(_take_choice(choices, choice, empty_choice) for choice in chunk["choices"]):
+            return None
     whole = [choices[index] for index in sorted(choices)]
     is_done = saw_done and bool(whole) and all(choice.get("finish_reason") for choice in whole)
     usage = document.pop("usage", None)
-    document |= {"object": "chat.completion", "choices": whole}
+    document |= {"object": kind, "choices": whole}
     if usage is not None:
         document["usage"] = usage
     return Assembled(document, is_done, models)
@@ -86,24 +95,30 @@ def _take_envelope(document: Json, chunk: Json) -> None:
             document[name] = value
 
 
-def _take_choice(choices: dict[int, Json], choice: object) -> bool:
+def _take_choice(choices: dict[int, Json], choice: object, empty_choice: Json) -> bool:
     if not isinstance(choice, dict) or not isinstance(index := choice.get("index", 0), int):
         return False
-    whole = choices.setdefault(
-        index, {"index": index, "message": {}, "logprobs": None, "finish_reason": None}
-    )
-    for name, value in choice.items():
-        if name == "delta":
-            if not isinstance(value, dict) or not _merge(whole["message"], value, MOST_DEPTH):
-                return False
-        elif name == "logprobs" and isinstance(value, dict):
-            whole["logprobs"] = whole["logprobs"] or {}
-            if not _merge(whole["logprobs"], value, MOST_DEPTH):
-                return False
-        elif isinstance(value, list) and isinstance(held := whole.get(name), list):
-            held.extend(value)
-        elif name != "index" and (value is not None or name not in whole):
-            whole[name] = value
+    if index not in choices:
+        choices[index] = {"index": index, **copy.deepcopy(empty_choice)}
+    whole = choices[index]
+    return all(_take_field(whole, name, value) for name, value in choice.items() if name != "index")
+
+
+def _take_field(whole: Json, name: str, value: object) -> bool:
+    """Add one field of a chunk's choice to what is held of the choice; False where it cannot be."""
+    held = whole.get(name)
+    if name == "delta":
+        return isinstance(value, dict) and _merge(whole.setdefault("message", {}), value, MOST_DEPTH)
+    if name == "text" and isinstance(held, str):
+        whole[name] = held + value if isinstance(value, str) else held
+        return isinstance(value, str)
+    if name == "logprobs" and isinstance(value, dict):
+        whole[name] = held or {}
+        return _merge(whole[name], value, MOST_DEPTH)
+    if isinstance(held, list) and isinstance(value, list):
+        held.extend(value)
+    elif value is not None or name not in whole:
+        whole[name] = value
     return True
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cachewright.policy.stream_assemble import Assembled, assemble_chat
-from cachewright.policy.stream_replay import replay_chat
+from cachewright.policy.stream_assemble import Assembled, assemble_chat, assemble_completion
+from cachewright.policy.stream_replay import replay_chat, replay_completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +24,5 @@ class StreamForm:
 
 
 CHAT_STREAM: Final = StreamForm(assemble_chat, replay_chat)
+
+COMPLETION_STREAM: Final = StreamForm(assemble_completion, replay_completion)

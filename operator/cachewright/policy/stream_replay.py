@@ -1,4 +1,4 @@
-"""Replaying: from a whole chat completion to the chunks of a stream that say the same.
+"""Replaying: from a whole completion to the chunks of a stream that say the same.
 
 Called by `answers` for clients that ask for a stream of an answer that was not one.
 """
@@ -6,7 +6,7 @@ Called by `answers` for clients that ask for a stream of an answer that was not 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import orjson
@@ -40,21 +40,40 @@ def without_null_usage(payload: bytes) -> bytes:
 
 
 def replay_chat(document: Json) -> tuple[bytes, bytes]:
-    """Return the events of a whole completion, and apart from them the one with its usage, or nothing."""
+    """Return the events of a whole chat completion, and apart from them that with its usage, or nothing."""
+    return _replay(document, "chat.completion.chunk", "message", _chat_chunks)
+
+
+def replay_completion(document: Json) -> tuple[bytes, bytes]:
+    """Return those of a whole text completion in the same way."""
+    return _replay(document, "text_completion", "text", _text_chunks)
+
+
+def _replay(
+    document: Json, kind: str, content: str, cut: Callable[[Json], Iterator[Json]]
+) -> tuple[bytes, bytes]:
     envelope = {name: value for name, value in document.items() if name not in ("choices", "usage")}
-    envelope["object"] = "chat.completion.chunk"
+    envelope["object"] = kind
     events = [
-        write_event(orjson.dumps({**envelope, "choices": [choice]}))
-        for whole in document["choices"]
-        if isinstance(whole, dict) and isinstance(whole.get("message"), dict)
-        for choice in _chunks(whole)
+        write_event(orjson.dumps({**envelope, "choices": [chunk]}))
+        for choice in document["choices"]
+        if isinstance(choice, dict) and isinstance(choice.get(content), dict | str)
+        for chunk in cut(choice)
     ]
     usage = document.get("usage")
     last = write_event(orjson.dumps({**envelope, "choices": [], "usage": usage})) if usage else b""
     return b"".join(events), last
 
 
-def _chunks(choice: Json) -> Iterator[Json]:
+def _text_chunks(choice: Json) -> Iterator[Json]:
+    """Cut a choice into its text and its end."""
+    index, finish_reason = choice.get("index", 0), choice.get("finish_reason")
+    rest = {name: value for name, value in choice.items() if name not in ("text", "logprobs")}
+    yield {"index": index, "text": choice["text"], "logprobs": choice.get("logprobs"), "finish_reason": None}
+    yield {**rest, "index": index, "text": "", "logprobs": None, "finish_reason": finish_reason}
+
+
+def _chat_chunks(choice: Json) -> Iterator[Json]:
     """Cut a choice into its role, its text, what else its message holds, and its end."""
     message: Json = choice["message"]
     index, logprobs = choice.get("index", 0), choice.get("logprobs")
