@@ -106,12 +106,14 @@ async def test_stats_tell_what_was_done(gateway: Gateway) -> None:
     assert (stats["cache"], stats["cacheID"]) == ("ml/support-bot", gateway.policy.cache_id)
     assert stats["notCached"] == {"sampling": 1}
     assert stats["stored"] == 1
-    (layer,) = stats["layers"]
-    assert layer["name"] == "exact"
-    assert (layer["hits"], layer["misses"]) == (1, stats["requests"]["miss"])
-    assert layer["hitRate"] == round(1 / (1 + layer["misses"]), 4)
-    assert layer["lookup"]["count"] == layer["hits"] + layer["misses"]
-    assert 0 < layer["lookup"]["p50Seconds"] <= layer["lookup"]["p99Seconds"]
+    local, exact = stats["layers"]
+    misses = stats["requests"]["miss"]
+    assert (local["name"], local["hits"], local["misses"]) == ("local", 0, misses + 1)
+    assert (exact["name"], exact["hits"], exact["misses"]) == ("exact", 1, misses)
+    assert exact["hitRate"] == round(1 / (1 + misses), 4)
+    assert exact["ageAtHit"]["count"] == 1
+    assert stats["lookup"]["count"] == misses + 1
+    assert 0 < stats["lookup"]["p50Seconds"] <= stats["lookup"]["p99Seconds"]
     assert stats["stores"] == [{"name": "redis", "breakerOpen": False}]
     assert stats["record"]["revision"] == 1
     assert stats["record"]["keyspaces"] == [

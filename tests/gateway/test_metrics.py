@@ -42,10 +42,10 @@ async def test_hits_count_what_they_save(tmp_path: Path, redis: RedisServer) -> 
         for _ in range(3):
             assert (await gateway.call()).is_hit
         for kind, each in (("prompt", 8), ("completion", 11)):
-            labels = {"layer": "exact", "kind": kind}
+            labels = {"kind": kind}
             assert await gateway.metric("cachewright_saved_tokens_total", **labels) == 3 * each
-        assert await gateway.metric("cachewright_hit_age_seconds_count", layer="exact") == 3
-        assert await gateway.metric("cachewright_hit_age_seconds_sum", layer="exact") < 60
+        assert await gateway.metric("cachewright_hit_age_seconds_count") == 3
+        assert await gateway.metric("cachewright_hit_age_seconds_sum") < 60
         saved = (await gateway.admin("/stats")).json()["saved"]
         assert saved["tokens"] == {"prompt": 24, "completion": 33}
 
@@ -60,7 +60,7 @@ async def test_streamed_hits_count_what_they_save(gateway: Gateway, engine: Engi
     usage = (await gateway.call()).json()["usage"]
     total = await gateway.metric("cachewright_saved_tokens_total", kind="completion")
     assert total == 3 * usage["completion_tokens"] > 0
-    assert await gateway.metric("cachewright_saved_seconds_total", layer="exact") >= 3 * 0.05
+    assert await gateway.metric("cachewright_saved_seconds_total") >= 3 * 0.05
 
 
 async def test_times_are_told_apart_by_outcome(gateway: Gateway, engine: Engine) -> None:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
 
 from cachewright.keys.record import Record
 from cachewright.policy.document import GatewayPolicy
+
+_LAYERS: Final = ("local", "exact")
+"""As metrics name them: copies in the gateway's own memory, and the store."""
 
 
 def collect_stats(
@@ -26,7 +29,8 @@ def collect_stats(
         "cacheID": policy.cache_id,
         "ready": ready,
         "requests": counts.by("cachewright_requests_total", "outcome"),
-        "layers": [_layer(counts, "exact")] if policy.exact else [],
+        "layers": _layers(counts) if policy.exact else [],
+        "lookup": counts.timing("cachewright_lookup_seconds"),
         "notCached": counts.by("cachewright_not_cached_total", "reason"),
         "notStored": counts.by("cachewright_not_stored_total", "reason"),
         "stored": int(counts.total("cachewright_stored_total")),
@@ -47,20 +51,26 @@ def collect_stats(
     }
 
 
-def _layer(counts: _Counts, layer: str) -> dict[str, Any]:
-    outcomes = counts.by("cachewright_requests_total", "outcome", layer=layer)
-    local_hits = counts.by("cachewright_requests_total", "outcome", layer="local").get("hit", 0)
-    hits = outcomes.get("hit", 0) + local_hits
-    looked_up = sum(outcomes.values()) + local_hits
-    return {
-        "name": layer,
-        "hits": hits,
-        "localHits": local_hits,
-        "misses": looked_up - hits,
-        "hitRate": round(hits / looked_up, 4) if looked_up else None,
-        "lookup": counts.timing("cachewright_lookup_seconds", layer=layer),
-        "ageAtHit": counts.timing("cachewright_hit_age_seconds", layer=layer),
-    }
+def _layers(counts: _Counts) -> list[dict[str, Any]]:
+    """Tell of each layer in the order of asking; what one has not, the next is asked for."""
+    asked = sum(
+        sum(counts.by("cachewright_requests_total", "outcome", layer=layer).values()) for layer in _LAYERS
+    )
+    layers = []
+    for layer in _LAYERS:
+        hits = int(counts.total("cachewright_requests_total", layer=layer, outcome="hit"))
+        layers.append(
+            {
+                "name": layer,
+                "hits": hits,
+                "misses": asked - hits,
+                "hitRate": round(hits / asked, 4) if asked else None,
+                "ageAtHit": counts.timing("cachewright_hit_age_seconds", layer=layer),
+                "savedSeconds": round(counts.total("cachewright_saved_seconds_total", layer=layer), 3),
+            }
+        )
+        asked -= hits
+    return layers
 
 
 def _record(record: Record | None, policy: GatewayPolicy) -> dict[str, Any] | None:

@@ -305,8 +305,9 @@ class Fetching:
         delivered = deliver(hit.entry.answer, delivery, exchange.path)
         if delivered is None:
             return None
-        self.count("local" if hit.is_local else "exact", "hit", exchange)
-        self._metrics.count_saved("exact", hit)
+        layer = "local" if hit.is_local else "exact"
+        self.count(layer, "hit", exchange)
+        self._metrics.count_saved(layer, hit)
         status = hit_headers(hit, _id(exchange, hit.place))
         headers = [*_body_headers(delivered.content_type, delivered.body), *status]
         return Reply(200, headers, delivered.body)
