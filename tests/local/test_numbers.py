@@ -51,6 +51,9 @@ def busy() -> GatewayMetrics:
         metrics.request_seconds.labels("miss").observe(seconds)
     metrics.not_cached.labels("sampling").inc(3)
     metrics.not_stored.labels("status").inc(1)
+    metrics.saved_seconds.labels("exact").inc(4.8)
+    metrics.saved_tokens.labels("local", "prompt").inc(1000)
+    metrics.saved_tokens.labels("exact", "completion").inc(234)
     return metrics
 
 
@@ -66,6 +69,7 @@ def test_a_tally_of_the_metrics() -> None:
     assert half is not None
     assert 0.0007 <= half <= 0.001
     assert tally.seconds("bypass", 0.5) is None
+    assert tally.since(tally).saved_tokens == 0
     assert not tally.store_is_left_alone
     metrics.breaker_open.labels("redis").set(1)
     assert take_tally(metrics.registry, at=6.0).store_is_left_alone
@@ -139,7 +143,15 @@ def test_the_picture() -> None:
     text = drawn(shown, take_tally(busy().registry, at=10.0))
     expected = [
         *("http://127.0.0.1:8080/v1", "80%", "hit", "miss", "not looked up", "upstream failed"),
-        *("sampling 3", "status 1", "demo-model at version 1", shown.keyspace, "Valkey", "STAND-IN"),
+        *(
+            "saved 5 s of waiting, 1,234 tokens",
+            "sampling 3",
+            "status 1",
+            "demo-model at version 1",
+            shown.keyspace,
+            "Valkey",
+            "STAND-IN",
+        ),
     ]
     for part in expected:
         assert part in text

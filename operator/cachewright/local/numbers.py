@@ -37,6 +37,10 @@ class Tally:
     """Why answers to misses were not stored."""
     times: Mapping[str, Buckets] = field(default_factory=dict)
     """Time to the head of the answer, by outcome."""
+    saved_seconds: float = 0.0
+    """What the upstream took for answers that hits gave without it."""
+    saved_tokens: int = 0
+    """What the upstream counted for them, asked and answered."""
     store_is_left_alone: bool = False
 
     @property
@@ -64,6 +68,8 @@ class Tally:
             self.reasons - before.reasons,
             self.refusals - before.refusals,
             times,
+            self.saved_seconds - before.saved_seconds,
+            self.saved_tokens - before.saved_tokens,
             self.store_is_left_alone,
         )
 
@@ -78,7 +84,7 @@ def take_tally(registry: CollectorRegistry, at: float) -> Tally:
     reasons: Counter[str] = Counter()
     refusals: Counter[str] = Counter()
     times: dict[str, dict[float, float]] = {}
-    left_alone = False
+    saved_seconds, saved_tokens, left_alone = 0.0, 0.0, False
     for metric in registry.collect():
         for sample in metric.samples:
             match sample.name:
@@ -91,9 +97,13 @@ def take_tally(registry: CollectorRegistry, at: float) -> Tally:
                 case "cachewright_request_seconds_bucket":
                     of_outcome = times.setdefault(sample.labels["outcome"], {})
                     of_outcome[float(sample.labels["le"])] = sample.value
+                case "cachewright_saved_seconds_total":
+                    saved_seconds += sample.value
+                case "cachewright_saved_tokens_total":
+                    saved_tokens += sample.value
                 case "cachewright_breaker_open":
                     left_alone = left_alone or sample.value > 0
-    return Tally(at, outcomes, reasons, refusals, times, left_alone)
+    return Tally(at, outcomes, reasons, refusals, times, saved_seconds, int(saved_tokens), left_alone)
 
 
 def quantile(buckets: Buckets, share: float) -> float | None:

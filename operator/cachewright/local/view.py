@@ -74,6 +74,8 @@ def picture(facts: Facts, history: History, columns: int) -> RenderableType:
     """Draw the numbers of the last minute and of the whole run."""
     window, whole = history.window, history.latest.since(history.first)
     parts: list[RenderableType] = [_headline(history, window, whole), Text(), _table(window, whole)]
+    if whole.saved_tokens or whole.saved_seconds:
+        parts += [Text(), _saved(whole)]
     if reasons := list(explained(whole)):
         parts.append(Text())
         parts += [Text(f"{what}: {text}", style="magenta") for what, text in reasons]
@@ -90,6 +92,12 @@ def _headline(history: History, window: Tally, whole: Tally) -> Text:
     text.append(f"{window.requests / max(history.window_seconds, 1.0):.1f}", style="bold")
     text.append(" requests/s  ", style="dim")
     text.append(sparkline([step.requests for step in history.steps()]), style="cyan")
+    return text
+
+
+def _saved(whole: Tally) -> Text:
+    text = Text("saved ", style="dim")
+    text.append(f"{whole.saved_seconds:,.0f} s of waiting, {whole.saved_tokens:,} tokens", style="green")
     return text
 
 
