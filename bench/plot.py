@@ -52,7 +52,7 @@ def bars(names: list[tuple[str, str]], rows: dict[Any, Any], target: Path) -> No
             axes.barh(
                 at + offset, middle, 0.36, xerr=spread, color=colour, label=gateway if at == 0 else None
             )
-            axes.text(max(values) * 1.15, at + offset, f"{middle:.3g} ms", va="center", fontsize=8)
+            axes.text(max(values) * 1.15, at + offset, f"{middle:,.2f} ms", va="center", fontsize=8)
     axes.set_yticks(range(len(names)), [f"{title}\n{figure}" for title, figure in names], fontsize=8)
     axes.invert_yaxis()
     axes.set_xscale("log")
@@ -70,7 +70,13 @@ def wrong(classes: dict[str, dict[str, list[int]]], target: Path) -> None:
     for offset, (gateway, colour) in zip((-0.2, 0.2), COLOURS.items(), strict=True):
         if gateway in classes:
             counts = [classes[gateway].get(kind, [0, 0, 0])[1] for kind in kinds]
-            axes.barh([at + offset for at in range(len(kinds))], counts, 0.36, color=colour, label=gateway)
+            axes.barh(
+                [at + offset for at in range(len(kinds))],
+                counts,
+                0.36,
+                color=colour,
+                label=f"{gateway}: {sum(counts)}",
+            )
     axes.set_yticks(range(len(kinds)), kinds, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("answers that were computed for another request")

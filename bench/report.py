@@ -6,6 +6,7 @@ Called by the command line.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,6 +25,8 @@ def render(results: Results) -> str:
     """Return the part of the document that is measured."""
     least, median, most = (number(value) for value in spread(results.loads or [0.0]))
     where = f"Measured on {results.began:%Y-%m-%d} from {results.began:%H:%M} UTC on {machine()}"
+    if priority := os.nice(0):
+        where += f", all of it at nice {priority} beside whatever else the machine did"
     parts = [
         f"{where}; load average {least} / {median} / {most} while measuring, {results.runs} runs.",
         "Cells: minimum / **median** / maximum of the runs; one value where all runs agree.",
