@@ -89,6 +89,8 @@ async def watch(
                 clusterwide=not namespaces,
                 namespaces=namespaces,
                 standalone=True,
+                # Named, or kopf asks for the user's name, which a container's numeric user does not have.
+                identity="cachewright",  # type: ignore[arg-type]  # kopf keeps its type of identities to itself
                 stop_flag=stop,
             )
             on_started()
