@@ -20,7 +20,7 @@ from e2e.kubectl import Kubectl, wait_for
 QUESTION: Final = "Why is the sky blue?"
 READY_SECONDS: Final = 120.0
 EXPECTED_CALLS: Final = 4
-"""Of the five requests only the repeated one is answered by the cache."""
+"""Of the six requests the two repeated ones are answered by the cache."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ def tell_story(story: Story, installation: Installation) -> None:
         before = engine_calls(kubectl)
         ask(story, ChatClient(port))
         asked = engine_calls(kubectl) - before
-    story.tell("five requests", seen=f"{asked} calls of the model", holds=asked == EXPECTED_CALLS)
+    story.tell("six requests", seen=f"{asked} calls of the model", holds=asked == EXPECTED_CALLS)
     story.title("kubectl get icache")
     print(kubectl.run("get", "icache"), end="", flush=True)
 
@@ -110,6 +110,10 @@ def ask(story: Story, client: ChatClient) -> None:
         seen=f"{first.seconds / second.seconds:.0f} times as fast",
         holds=first.body == second.body and second.seconds < first.seconds,
     )
+    stream = client.chat(question, stream=True)
+    events = stream.body.count(b"data: ")
+    whole = events > 1 and stream.body.rstrip().endswith(b"data: [DONE]")
+    story.answer("the same as a stream, from the same entry: HIT", stream, holds=stream.is_hit and whole)
     other = client.chat(question, tenant="globex")
     story.answer("another tenant gets nothing of it: MISS", other, holds=not other.is_hit)
     warm = client.chat(question, temperature=0.7)
