@@ -84,6 +84,10 @@ SINGLE: Final = (
         changed(CREDENTIAL, spec__tenancy__source__trustedHeader={"name": "a"}),
         "spec.tenancy.source",
     ),
+    Case(
+        "credential-and-claimed-role", changed(CREDENTIAL, spec__tenancy__mode="Single"), "spec.tenancy.role"
+    ),
+    Case("shared-credentials", changed(CREDENTIAL, spec__tenancy__mode="Single", spec__tenancy__role=GONE)),
     Case("empty-source", changed(FULL, spec__tenancy__source={}), "spec.tenancy.source"),
     Case("key-for-anybody", changed(FULL, **_SOURCELESS), "spec.tenancy"),
     Case("no-key-no-source", changed(FULL, **_SOURCELESS, spec__upstream__apiKeySecretRef=GONE)),

@@ -69,6 +69,7 @@ def mended(document: Document) -> Document:
         tenancy["source"] = {"trustedHeader": {"name": "X-Tenant-Id"}}
     if "clientCredential" in tenancy["source"]:
         upstream.pop("apiKeySecretRef", None)
+        tenancy.pop("role", None)
     spec["limits"] = {**spec.get("limits", {}), "maxBody": "9G"}
     spec["limits"]["budget"] = {**spec["limits"].get("budget", {}), "total": "2h"}
     spec["routes"] = [

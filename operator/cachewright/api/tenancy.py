@@ -68,6 +68,17 @@ class TenancySpec(ApiModel):
             message="tenancy.source is needed when tenancy.mode is Required; add one",
             field=".source",
         ),
+        Rule(
+            cel=(
+                "self.mode == 'Required' || !has(self.role) || !has(self.source)"
+                " || !has(self.source.clientCredential)"
+            ),
+            message=(
+                "tenancy.role with clientCredential needs tenancy.mode Required,"
+                " else clients could claim each other's roles"
+            ),
+            field=".role",
+        ),
     )
 
     mode: Literal["Required", "Single"] = "Required"
