@@ -200,7 +200,7 @@ async def test_what_is_no_id_is_refused(gateway: Gateway) -> None:
         "x",
         {"id": 5},
         {"id": ""},
-        {"id": "x" * 128},
+        {"id": "e" * 129},
         {"id": foreign},
         {"id": foreign, "dryRun": "no"},
     ]

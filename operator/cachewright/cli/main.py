@@ -15,6 +15,8 @@ from typing import Final
 COMMANDS: Final = {
     "validate": ("cachewright.cli.validate", "check InferenceCache manifests without a cluster"),
     "local": ("cachewright.cli.local", "serve a manifest on this machine, without a cluster"),
+    "stats": ("cachewright.cli.stats", "print what a gateway did, from its admin port"),
+    "purge": ("cachewright.cli.purge", "remove one answer from the cache, by its id"),
     "crd": ("cachewright.cli.crd", "print the CustomResourceDefinition"),
     "operator": ("cachewright.controller.main", "run the operator (in the cluster)"),
     "gateway": ("cachewright.gateway.main", "run one caching gateway"),

@@ -30,8 +30,11 @@ _NAME: Final = struct.Struct(">BB8sQ32s32s")
 _TAG_BYTES: Final = 14
 _TAG_PERSON: Final = b"cw1 entry tag"
 _STREAM_PERSON: Final = b"cw1 entry stream"
-_ID_LENGTH: Final = 128
-"""Characters: 96 bytes in base64url, without padding."""
+_PREFIX: Final = "e"
+"""Begins every id, since a command line takes what begins with a hyphen for an option."""
+
+_ID_LENGTH: Final = 129
+"""Characters: the prefix, and 96 bytes in base64url, without padding."""
 
 
 def entry_id(key: bytes, name: EntryName) -> str:
@@ -45,13 +48,14 @@ def entry_id(key: bytes, name: EntryName) -> str:
         bytes.fromhex(name.digest),
     )
     tag = _tag(key, plain)
-    return base64.urlsafe_b64encode(tag + _masked(key, tag, plain)).decode()
+    return _PREFIX + base64.urlsafe_b64encode(tag + _masked(key, tag, plain)).decode()
 
 
 def entry_name(key: bytes, cache_id: str, text: str) -> EntryName:
     """Return the name that an id stands for; raises InvalidInput for what is no id of this cache and key."""
+    is_id = len(text) == _ID_LENGTH and text.startswith(_PREFIX)
     try:
-        sealed = base64.b64decode(text, altchars=b"-_", validate=True) if len(text) == _ID_LENGTH else b""
+        sealed = base64.b64decode(text[1:], altchars=b"-_", validate=True) if is_id else b""
     except (binascii.Error, ValueError):
         sealed = b""
     tag, plain = sealed[:_TAG_BYTES], _masked(key, sealed[:_TAG_BYTES], sealed[_TAG_BYTES:])
