@@ -134,8 +134,12 @@ class Fetching:
         return reply
 
     def _replay_landed(self, lost: Lost, flight: Flight) -> Reply | None:
-        hit = flight.landing.hit if flight.landing else None
-        return self.replay(lost.exchange, _aged(hit), lost.delivery) if hit else None
+        if flight.landing is None or flight.landing.hit is None:
+            return None
+        hit = _aged(flight.landing.hit)
+        if hit.ttl_seconds <= 0 or not lost.exchange.wishes.allow(hit.age_seconds):
+            return None
+        return self.replay(lost.exchange, hit, lost.delivery)
 
     async def _reply_to_leader(self, lost: Lost, reader: Reader, head: Head) -> Reply:
         parts, status = reader.parts(lost.delivery.usage), _status(lost)
@@ -170,8 +174,8 @@ class Fetching:
                 reply = Reply(200, headers, parts=reader.parts(lost.delivery.usage), close=reader.detach)
             else:
                 landing = await reader.landing()
-                delivered = landing.kept and deliver(landing.kept, lost.delivery, lost.exchange.path)
-                if not delivered:
+                delivered = landing.deliver(lost.delivery, lost.exchange.path)
+                if delivered is None:
                     return None
                 headers = [*_for_followers(head), *_body_headers(delivered.content_type, delivered.body)]
                 reply = Reply(200, headers, delivered.body)
@@ -274,7 +278,7 @@ class Fetching:
         if not self._writes.offer(write, len(stored.body)):
             return Landing(kept, None)
         self.flights.close_later(flight)
-        return Landing(kept, self._hit(lost, stored, place))
+        return Landing(kept, self._hit(lost, stored, place, upstream_seconds))
 
     def _judge(self, lost: Lost, flight: Flight, head: Head, answer: UpstreamAnswer) -> Judgement:
         if not flight.is_shared:
@@ -292,12 +296,12 @@ class Fetching:
         )
         return judge_answer(whole, lost.request, path, policy)
 
-    def _hit(self, lost: Lost, kept: KeptAnswer, place: Miss) -> Hit:
+    def _hit(self, lost: Lost, kept: KeptAnswer, place: Miss, upstream_seconds: float) -> Hit:
         exact = lost.exchange.serving.policy.exact
         ttl_seconds = exact.ttl_seconds if exact else 0.0
         if (longest := lost.exchange.narrowing.ttl_seconds) is not None:
             ttl_seconds = min(ttl_seconds, longest)
-        entry = Entry(kept.content_type, kept.body, time.time(), ttl_seconds, kept.usage)
+        entry = Entry(kept.content_type, kept.body, time.time(), ttl_seconds, kept.usage, upstream_seconds)
         return Hit(entry, 0.0, ttl_seconds, place)
 
     def replay(self, exchange: Exchange, hit: Hit, delivery: Delivery) -> Reply | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cachewright.errors import UpstreamError, UpstreamUnreachable
 from cachewright.gateway.headers import Headers
 from cachewright.gateway.intake import Piece
 from cachewright.layers.exact import Hit, Miss
-from cachewright.policy.answers import KeptAnswer
+from cachewright.policy.answers import Delivered, Delivery, KeptAnswer, deliver
 from cachewright.policy.sse import DONE
 
 AHEAD_BYTES: Final = 64 * 1024
@@ -52,6 +52,13 @@ class Landing:
     """What followers get; None: each has to ask again."""
     hit: Hit | None
     """What requests get that come until the answer is stored; None: it is not."""
+    _forms: dict[Delivery, Delivered | None] = field(default_factory=dict)
+
+    def deliver(self, delivery: Delivery, path: str) -> Delivered | None:
+        """Give the answer the form that a follower wants, made once for all who want the same."""
+        if self.kept is not None and delivery not in self._forms:
+            self._forms[delivery] = deliver(self.kept, delivery, path)
+        return self._forms.get(delivery)
 
 
 class Bell:
