@@ -223,6 +223,20 @@ async def test_methods_that_compute_nothing_are_passed_on(
         assert [request.method for request in upstream.requests] == [method] * 2
 
 
+async def test_pages_of_another_origin_get_the_upstreams_permission(
+    tmp_path: Path, redis: RedisServer
+) -> None:
+    """With every answer, or the browser would keep it from them; pages of our own origin need none."""
+    allowed = Response(200, chat_answer(), headers={"access-control-allow-origin": "*"})
+    async with before(tmp_path, redis, allowed) as (gateway, _):
+        await gateway.call()
+        await written(gateway)
+        for origin in ("https://app.example", "null"):
+            answer = await gateway.call(headers={**TENANT, "Origin": origin})
+            assert (answer.reason, answer.headers["access-control-allow-origin"]) == ("cross_origin", "*")
+        assert (await gateway.call(headers={**TENANT, "Origin": gateway.url})).is_hit
+
+
 async def test_preflights_spend_no_key_of_the_upstream(tmp_path: Path, redis: RedisServer) -> None:
     """Nobody has shown who asks."""
     async with ScriptedUpstream(_no_content) as upstream:

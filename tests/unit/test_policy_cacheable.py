@@ -64,6 +64,7 @@ def test_a_plain_deterministic_request_is_cached() -> None:
         (replace(ENVELOPE, content_encoding="br"), BypassReason.ENCODED),
         (replace(ENVELOPE, content_encoding="gzip, gzip"), BypassReason.ENCODED),
         (replace(ENVELOPE, method="OPTIONS"), BypassReason.METHOD),
+        (replace(ENVELOPE, is_cross_origin=True), BypassReason.CROSS_ORIGIN),
         (replace(ENVELOPE, method="GET"), BypassReason.METHOD),
         (replace(ENVELOPE, content_type=""), BypassReason.CONTENT_TYPE),
         (replace(ENVELOPE, content_type="text/plain"), BypassReason.CONTENT_TYPE),

@@ -98,6 +98,7 @@ class Exchange:
             content_length=content_length(headers),
             has_arm=self._arm() is not None,
             documents=self._documents_header(),
+            is_cross_origin=self._is_cross_origin(),
         )
 
     def question(self, body: dict[str, Any]) -> ExactQuestion:
@@ -134,6 +135,12 @@ class Exchange:
             return ""
         values = values_of(self.call.headers, self.route.arm_header.encode())
         return values[0].strip().decode("latin-1") or None if len(values) == 1 else None
+
+    def _is_cross_origin(self) -> bool:
+        """Tell whether a browser will look for the upstream's permission in the answer's headers."""
+        headers = self.call.headers
+        host = first_of(headers, b"host")
+        return any(origin.partition(b"://")[2] != host for origin in values_of(headers, b"origin"))
 
     def _documents_header(self) -> tuple[bytes, ...]:
         return tuple(values_of(self.call.headers, DOCUMENTS_HEADER.encode()))

@@ -41,6 +41,8 @@ class Envelope:
     documents: tuple[bytes, ...] = ()
     """Values of the header that names documents."""
     method: str = "POST"
+    is_cross_origin: bool = False
+    """A page of another origin sent it, in a browser."""
 
 
 EnvelopeCheck = Callable[[Envelope, GatewayPolicy], BypassReason | None]
@@ -90,6 +92,11 @@ def _route_has_side_effects(envelope: Envelope, _policy: GatewayPolicy) -> Bypas
 
 def _client_forbids(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
     return BypassReason.CLIENT if envelope.no_store else None
+
+
+def _page_needs_permission(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
+    # Which origins may read an answer is the upstream's to say with each one, and is not kept.
+    return BypassReason.CROSS_ORIGIN if envelope.is_cross_origin else None
 
 
 def _nobody_asks(envelope: Envelope, _policy: GatewayPolicy) -> BypassReason | None:
@@ -151,6 +158,7 @@ ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
     _layer_is_off,
     _route_has_side_effects,
     _client_forbids,
+    _page_needs_permission,
     _nobody_asks,
     _arm_is_unknown,
     _body_is_not_plain_json,

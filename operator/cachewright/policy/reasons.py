@@ -23,6 +23,8 @@ class BypassReason(StrEnum):
     """The route makes something happen."""
     CLIENT = "client"
     """The client asked for it with Cache-Control."""
+    CROSS_ORIGIN = "cross_origin"
+    """A browser sent it for a page of another origin, which needs the upstream's permission to read on."""
     NO_TENANT = "no_tenant"
     """No single, non-empty tenant."""
     NO_ROLE = "no_role"
