@@ -143,6 +143,21 @@ async def test_fifty_at_once_make_one_call(relay: Gateway, held: Held, streams: 
     assert (await relay.call()).is_hit
 
 
+async def test_followers_get_the_leaders_headers(relay: Gateway, held: Held) -> None:
+    """But for cookies, which are one client's, and for what describes the bytes, which may differ."""
+    calls = [ask(relay), ask(relay), ask(relay, stream=True)]
+    await looked_up(relay, 3)
+    await held.called(1)
+    is_stream = json.loads(held.waiting[0][0].body).get("stream", False)
+    body, content_type = (
+        (b"".join(sse()), "text/event-stream") if is_stream else (chat_answer(), "application/json")
+    )
+    held.answer(0, Response(200, body, content_type, {"X-Request-Id": "r", "Set-Cookie": "s=1"}))
+    for answer in await asyncio.gather(*calls):
+        assert answer.headers["X-Request-Id"] == "r"
+        assert ("Set-Cookie" in answer.headers) == (answer.cache != COLLAPSED)
+
+
 async def test_others_are_not_drawn_in(relay: Gateway, held: Held) -> None:
     """Another question or another tenant makes its own call."""
     calls = [ask(relay), ask(relay, seed=1), ask(relay, headers={"X-Tenant-Id": "other"}), ask(relay, seed=2)]

@@ -181,6 +181,19 @@ def test_a_replay_is_the_original() -> None:
     assert json.loads(as_json.body) == whole(*HELLO).document
 
 
+def test_what_cannot_be_written_has_no_other_form() -> None:
+    """An answer nested beyond what is ever written is given as it is, and to nobody in another form."""
+    deep = '{"a":' * 500 + "1" + "}" * 500
+    choice = f'{{"index": 0, "message": {{"content": "x"}}, "finish_reason": "stop", "x": {deep}}}'
+    whole_answer = KeptAnswer("application/json", f'{{"choices": [{choice}]}}'.encode())
+    assert deliver(whole_answer, Delivery(stream=True, usage=False), PATH) is None
+    assert deliver(whole_answer, Delivery(stream=False, usage=False), PATH) is not None
+    chunks = f'data: {{"choices": [{choice.replace("message", "delta")}]}}\n\n'
+    stream = KeptAnswer("text/event-stream", chunks.encode())
+    assert deliver(stream, Delivery(stream=False, usage=False), PATH) is None
+    assert deliver(stream, Delivery(stream=True, usage=False), PATH) is not None
+
+
 def test_the_null_usage_of_other_chunks_goes() -> None:
     """The rest of the chunk keeps its bytes; a text that looks like it stays."""
     tricky = json.dumps(',"usage":null,').encode()

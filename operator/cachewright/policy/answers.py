@@ -73,11 +73,18 @@ def deliver(answer: KeptAnswer, delivery: Delivery, path: str) -> Delivered | No
         return _assembled(answer, path)
     if not delivery.stream:
         return Delivered(answer.content_type, answer.body)
+    return _replayed(answer, delivery, path)
+
+
+def _replayed(answer: KeptAnswer, delivery: Delivery, path: str) -> Delivered | None:
     form = ENDPOINTS[path].stream
-    document: Any = orjson.loads(answer.body)
     if form is None:
         return None
-    events, usage = form.replay(document)
+    document: Any = orjson.loads(answer.body)
+    try:
+        events, usage = form.replay(document)
+    except TypeError:  # nested more deeply than is ever written
+        return None
     return Delivered(EVENT_STREAM, b"".join((events, usage if delivery.usage else b"", _END)))
 
 
@@ -87,4 +94,9 @@ def _assembled(answer: KeptAnswer, path: str) -> Delivered | None:
         return None
     events = read_events(answer.body + answer.usage)
     assembled = form.assemble(event.data for event in events if event.data is not None)
-    return Delivered(JSON, orjson.dumps(assembled.document)) if assembled else None
+    if assembled is None:
+        return None
+    try:
+        return Delivered(JSON, orjson.dumps(assembled.document))
+    except TypeError:
+        return None
