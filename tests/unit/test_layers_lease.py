@@ -116,6 +116,7 @@ async def test_trouble_with_the_store_costs_a_budget_at_most(place: Place, troub
     assert await lease.take_or_find(place.find, 5) is None
     lease.release()
     assert time.monotonic() - started < BUDGET_SECONDS + 1
+    assert place.breaker.is_open == (trouble == "left alone")  # look-ups decide about that
 
 
 async def test_one_that_is_cancelled_lets_go(place: Place) -> None:

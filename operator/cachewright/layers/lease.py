@@ -115,7 +115,7 @@ class Leases:
         task = asyncio.ensure_future(call)
         task.add_done_callback(_seen)
         if not await ends_within(task, self._budget_seconds):
-            self._breaker.trip()
+            # Many misses at once wait in line for a connection: that is no reason to leave the store alone.
             raise StoreError("the store gave no answer within its budget")
         return task.result()
 
