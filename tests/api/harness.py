@@ -18,7 +18,7 @@ from cachewright.stores.memory import MemoryCacheStore
 from cachewright.stores.protocols import RecordStore
 from e2e.cluster.apiserver import ApiServer
 
-SETTINGS = OperatorSettings(render=RenderSettings(gateway_image="cachewright:test"))
+SETTINGS = OperatorSettings(render=RenderSettings(gateway_image="cachewright:test"), switch_seconds=0.2)
 
 Versions = dict[tuple[str, str], str]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from typing import Any
 
 import pytest
 
+from cachewright.keys.record import Record
 from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import (
     CONFIG_MAPS,
@@ -19,7 +21,7 @@ from cachewright.kube.protocol import (
     STATEFUL_SETS,
 )
 from e2e.cluster.apiserver import ApiServer
-from tests.api.harness import Harness, ProcessKilledError
+from tests.api.harness import SETTINGS, Harness, ProcessKilledError
 from tests.support.caches import EXTERNAL_REDIS, cache_document
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
@@ -350,6 +352,26 @@ async def test_a_bump_moves_the_record_and_restarts_no_gateway(settled: Harness)
     assert copy is not None
     assert copy.revision == after["revision"]
     assert (await settled.cache())["status"]["layers"][0]["keyspace"] == after["layers"]["Exact"]["keyspace"]
+
+
+async def test_a_switch_is_told_when_no_copy_can_be_served_any_more(settled: Harness) -> None:
+    """Status follows the store's copy by as long as gateways may answer from their memory."""
+    published: list[float] = []
+    publish = settled.store.publish_record
+
+    async def timed(record: Record) -> int:
+        published.append(time.monotonic())
+        return await publish(record)
+
+    settled.store.publish_record = timed  # type: ignore[method-assign]
+    settled.patch("icache/demo", {"spec": {"model": {"version": "2"}}})
+    while not published:
+        before = time.monotonic()
+        await settled.reconcile()
+    assert time.monotonic() - published[0] >= SETTINGS.switch_seconds
+    assert published[0] >= before
+    generation = (await settled.cache())["metadata"]["generation"]
+    assert (await settled.cache())["status"]["observedGeneration"] == generation
 
 
 async def test_a_concurrent_writer_of_the_record_loses_nothing(settled: Harness) -> None:

@@ -5,6 +5,7 @@ Level-triggered: a pass looks at no event and remembers nothing, so once and twi
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,6 +63,8 @@ class Reconciler:
         planned = plan(observed, self.settings.render, self.clock())
         url = store_url(observed.children, observed.secrets, name)
         applied = await apply(self.kube, planned, url, self.open_record_store, self.settings)
+        if applied.published and observed.store.record is not None:
+            await asyncio.sleep(self.settings.switch_seconds)
         await self._tell(observed, planned, applied)
         return self._outcome(planned, applied, observed)
 

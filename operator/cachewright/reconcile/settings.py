@@ -14,5 +14,8 @@ class OperatorSettings:
     render: RenderSettings
     retry_store_seconds: float = 5.0
     """How soon a store that did not answer is tried again."""
+    switch_seconds: float = 2.0
+    """How long after a switch reached the store status tells of it: gateways serve copies from their memory
+    for up to a second, and reading marks takes them a moment."""
     store_timeout_seconds: float = 3.0
     """Longest wait for one exchange with a store; a frozen one must not hold up other objects."""
