@@ -148,6 +148,21 @@ async def test_a_server_that_dies_is_followed_again(server: RedisServer) -> None
     await store.aclose()
 
 
+async def test_a_server_that_lets_nobody_listen_is_borne_with(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is called lost where nothing was followed: copies live by the marks alone."""
+    monkeypatch.setattr(redis_tracking, "FIRST_PAUSE_SECONDS", 0.01)
+    store, notes = open_cache_store(server.url("operator")), Notes()
+    task = asyncio.create_task(store.follow_keys(server.cache_id, notes))
+    done, _ = await asyncio.wait([task], timeout=0.3)
+    assert not done
+    assert notes == Notes()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await store.aclose()
+
+
 async def test_a_silent_server_is_lost(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is there but says nothing is given up; one that is idle but alive is not."""
     monkeypatch.setattr(redis_tracking, "SILENCE_SECONDS", 0.05)

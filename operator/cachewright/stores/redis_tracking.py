@@ -23,7 +23,11 @@ from cachewright.stores.redis_client import COMMAND_TIMEOUT_SECONDS, RedisLink
 SILENCE_SECONDS: Final = 2.0
 """Without a message for so long, a PING is sent; without an answer for as long again, the server is lost."""
 
-RECONNECT_SECONDS: Final = 0.5
+FIRST_PAUSE_SECONDS: Final = 0.2
+"""Before connecting anew; each further pause is twice as long."""
+
+LONGEST_PAUSE_SECONDS: Final = 10.0
+"""Also for servers that cannot track keys or do not let us."""
 
 
 class RedisTrackingStore:
@@ -46,15 +50,21 @@ class RedisTrackingStore:
 
     async def follow_keys(self, cache_id: str, listener: KeyListener) -> None:
         """Tell the listener of changed keys of a cache until cancelled, through failures and restarts."""
+        clock = asyncio.get_running_loop().time
+        pause_seconds = FIRST_PAUSE_SECONDS
         while True:
+            started = clock()
             try:
                 connections = await self._link.connections_to_primaries()
                 async with asyncio.TaskGroup() as group:
                     for connection in connections.values():
                         group.create_task(_follow(connection, key_prefix(cache_id), listener))
             except* (StoreError, exceptions.RedisError, exceptions.RedisClusterException, OSError):
-                listener.keys_lost()
-            await asyncio.sleep(RECONNECT_SECONDS)
+                pass  # whoever had begun to listen has told so
+            if clock() - started > LONGEST_PAUSE_SECONDS:
+                pause_seconds = FIRST_PAUSE_SECONDS
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
 
 
 async def _follow(connection: AbstractConnection, prefix: str, listener: KeyListener) -> None:
@@ -66,6 +76,7 @@ async def _follow(connection: AbstractConnection, prefix: str, listener: KeyList
             listener.keys_changed([key.decode("utf-8", "replace") for key in keys])
         return True
 
+    is_listening = False
     try:
         async with asyncio.timeout(COMMAND_TIMEOUT_SECONDS):
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -74,9 +85,12 @@ async def _follow(connection: AbstractConnection, prefix: str, listener: KeyList
             connection._parser.set_invalidation_push_handler(hear)  # type: ignore[attr-defined]  # noqa: SLF001
             await connection.send_command("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", prefix)
             await connection.read_response()
+        is_listening = True
         listener.keys_lost()  # whatever changed before
         await _listen(connection)
     finally:
+        if is_listening:
+            listener.keys_lost()
         await connection.disconnect(nowait=True)
 
 
