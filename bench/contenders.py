@@ -5,7 +5,6 @@ Both get the same store, the same upstream and one worker process. Called by `be
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import subprocess
@@ -21,6 +20,7 @@ import yaml
 
 from bench.processes import free_port, running
 from cachewright.crd.validation import load
+from cachewright.keys.digest import key_id_of
 from cachewright.keys.record import Record
 from cachewright.policy.from_spec import build_policy
 from tests.adversarial.cases import ALIAS, ARM_HEADER, MODEL, ROLE_HEADER, TENANT_HEADER, VARY_HEADER
@@ -100,7 +100,7 @@ def run_ours(
 ) -> Iterator[Contender]:
     """Run `cachewright gateway` on mounts as a cluster would give it."""
     digest_key = secrets.token_hex(32)
-    key_id = hashlib.sha256(digest_key.encode()).hexdigest()[:8]
+    key_id = key_id_of(digest_key)
     policy = build_policy(load(manifest(upstream_url, variant)), cache_id, key_id)
     record = Record(cache_id, 0, 0).with_layer("Exact", "b" * 16, policy.binding, "2026-11-30T00:00:00Z")
     mounts = {

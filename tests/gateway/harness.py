@@ -19,6 +19,7 @@ from redis.asyncio import Redis
 from yarl import URL
 
 from cachewright.gateway.process import GatewayProcess, GatewaySettings
+from cachewright.keys.digest import key_id_of
 from cachewright.keys.record import Record
 from cachewright.policy.document import (
     ExactPolicy,
@@ -137,6 +138,7 @@ class Gateway:
         self.policy = GatewayPolicy(
             cache="ml/support-bot",
             cache_id=self.redis.cache_id,
+            key_id=key_id_of("ab" * 32),
             binding="binding",
             model=MODEL,
             upstream=UpstreamPolicy(url=f"{self.upstream_url}/v1", timeout_seconds=20),

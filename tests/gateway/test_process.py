@@ -115,6 +115,7 @@ async def test_metrics_are_of_bounded_names(gateway: Gateway) -> None:
         ("policy/policy.json", "{}"),
         ("policy/policy.json", '{"unknown": 1}'),
         ("keys/digest-key", "short"),
+        ("keys/digest-key", "cd" * 32),
         ("redis/url", ""),
         ("redis/url", "http://nowhere"),
     ],

@@ -19,6 +19,7 @@ ROUTE = RoutePolicy(name="default", path=PATH, layers=("Exact",))
 POLICY = GatewayPolicy(
     cache="ml/support-bot",
     cache_id="0" * 16,
+    key_id="0",
     binding="b",
     model="llama",
     model_aliases=("llama-2026",),

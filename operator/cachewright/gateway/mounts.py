@@ -12,7 +12,7 @@ from typing import Final
 
 from cachewright.errors import InvalidDocument
 from cachewright.gateway.api_keys import ApiKeys
-from cachewright.keys.digest import parse_digest_key
+from cachewright.keys.digest import key_id_of, parse_digest_key
 from cachewright.keys.record import RECORD_DATA_KEY, Record
 from cachewright.policy.document import POLICY_DATA_KEY, GatewayPolicy
 
@@ -67,7 +67,11 @@ class Mounts:
     def read_configuration(self) -> Configuration:
         """Read everything the policy names; raises InvalidDocument if any of it is missing or wrong."""
         policy = GatewayPolicy.from_json(self._text(POLICY))
-        digest_key = parse_digest_key(self._text(DIGEST_KEY))
+        digest_key_text = self._text(DIGEST_KEY)
+        digest_key = parse_digest_key(digest_key_text)
+        if key_id_of(digest_key_text) != policy.key_id:
+            # kubelet swaps each mount by itself: one of the two is still the old one.
+            raise InvalidDocument(f"{DIGEST_KEY} is not the key {policy.key_id} that {POLICY} goes with")
         tenancy = policy.tenancy
         return Configuration(
             policy=policy,

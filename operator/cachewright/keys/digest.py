@@ -24,6 +24,7 @@ from cachewright.keys.scheme import EXCLUDE_LIST_VERSION, EXCLUDED_FIELDS, KEY_S
 
 DIGEST_KEY_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
+KEY_ID_LENGTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ def parse_digest_key(text: str) -> bytes:
     if len(key) != DIGEST_KEY_BYTES:
         raise InvalidDocument(f"the digest key must be {2 * DIGEST_KEY_BYTES} hex digits")
     return key
+
+
+def key_id_of(digest_key: str) -> str:
+    """Name a digest key, given as its hex digits, without telling it."""
+    return hashlib.sha256(digest_key.strip().encode()).hexdigest()[:KEY_ID_LENGTH]
 
 
 def tenant_tag(key: bytes, tenant: bytes) -> str:

@@ -13,12 +13,12 @@ from typing import Final
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.errors import InvalidInput
 from cachewright.gateway import mounts
+from cachewright.keys.digest import key_id_of
 from cachewright.keys.record import Record
 from cachewright.local.declared import SecretValues
 from cachewright.local.secret_options import missing
 from cachewright.policy.from_spec import build_policy
 from cachewright.reconcile.checks import immutable_choices
-from cachewright.reconcile.generated import key_id_of
 from cachewright.reconcile.secret_uses import secret_uses
 from cachewright.reconcile.wanted_record import wanted_record
 

@@ -91,6 +91,8 @@ class GatewayPolicy(_Document):
     """`namespace/name` of the InferenceCache, for logs and metrics."""
     cache_id: str
     """Must equal the record's; a record of another cache is refused."""
+    key_id: str
+    """Names the digest key that goes with this policy; another mounted key is not used with it."""
     binding: str
     """A keyspace is used only when the record names this binding for it; see `keys.fingerprints`."""
     model: str

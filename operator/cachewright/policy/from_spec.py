@@ -28,6 +28,7 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
     return GatewayPolicy(
         cache=f"{cache.metadata.namespace}/{cache.metadata.name}",
         cache_id=cache_id,
+        key_id=key_id,
         binding=exact_binding(spec, key_id),
         model=spec.model.name,
         model_aliases=tuple(spec.model.aliases),

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
 from typing import Final
 
 from cachewright.reconcile.state import Observed
 from cachewright.render.inputs import RedisCredentials
 from cachewright.render.metadata import admin_name, keys_name, redis_name
-
-KEY_ID_LENGTH: Final = 8
 
 _DIGEST_KEY: Final = re.compile(r"[0-9a-f]{64}")
 _RANDOM_WORD: Final = re.compile(r"[A-Za-z0-9_-]{32,}")
@@ -25,11 +22,6 @@ def digest_key_of(observed: Observed) -> str:
     """Return the cache's digest key, 64 hex digits."""
     key = _secret_text(observed, keys_name(observed.name), "digest-key")
     return key if _DIGEST_KEY.fullmatch(key) else observed.fresh.digest_key
-
-
-def key_id_of(digest_key: str) -> str:
-    """Name a digest key without telling it."""
-    return hashlib.sha256(digest_key.encode()).hexdigest()[:KEY_ID_LENGTH]
 
 
 def admin_token_of(observed: Observed) -> str:

@@ -13,11 +13,12 @@ from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidDocument, InvalidSpec
+from cachewright.keys.digest import key_id_of
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import RECORD_DATA_KEY, Record
 from cachewright.reconcile.checks import first_finding, immutable_choices
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
-from cachewright.reconcile.generated import admin_token_of, digest_key_of, key_id_of, redis_credentials_of
+from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis_credentials_of
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record
 from cachewright.render.children import build_children
