@@ -30,6 +30,7 @@ def render(results: Results) -> str:
     parts = [
         f"{where}; load average {least} / {median} / {most} while measuring, {results.runs} runs.",
         "Cells: minimum / **median** / maximum of the runs; one value where all runs agree.",
+        *([f"Failed, so incomplete: {', '.join(results.failed)}."] if results.failed else []),
         table(results),
         "![Latencies of both gateways](benchmarks/latency.png)",
     ]

@@ -47,6 +47,8 @@ class Results:
         self.classes: dict[str, dict[str, tuple[int, int, int]]] = {}
         """By gateway: cases, wrong hits and pairs that proved nothing, by class of the adversarial set."""
         self.loads: list[float] = []
+        self.failed: list[str] = []
+        """Scenarios that could not be measured to their end."""
         self.began = datetime.now(UTC)
 
     def add(self, row: Row, contender: str, value: float) -> None:
@@ -66,6 +68,7 @@ class Results:
             "runs": self.runs,
             "machine": machine(),
             "load": spread(self.loads) if self.loads else None,
+            "failed": self.failed,
             "rows": [asdict(row) for row in self.rows.values()],
             "adversarial": self.classes,
         }
