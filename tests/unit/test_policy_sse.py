@@ -29,16 +29,18 @@ def payloads(stream: bytes) -> list[bytes]:
     return [event.data for event in read_events(stream) if event.data is not None]
 
 
-def expected(stream: bytes) -> list[bytes]:
-    """Read a whole stream in the slow and plain way of the standard."""
+def expected(stream: bytes) -> list[tuple[bytes, bytes]]:
+    """Return names and payloads: read a whole stream in the slow and plain way of the standard."""
     text = stream.removeprefix(b"\xef\xbb\xbf")
-    found: list[bytes] = []
+    found: list[tuple[bytes, bytes]] = []
     data: list[bytes] = []
+    kind = b""
     for line in [*re.split(rb"\r\n|\r|\n", text), b""]:
         if not line:
-            found += [b"\n".join(data)] if data else []
-            data = []
+            found += [(kind, b"\n".join(data))] if data else []
+            data, kind = [], b""
         name, _, value = line.partition(b":")
+        kind = value.removeprefix(b" ") if name == b"event" else kind
         data += [value.removeprefix(b" ")] if name == b"data" else []
     return found
 
@@ -72,9 +74,9 @@ CUTS = st.lists(st.integers(0, 10_000), max_size=30)
 
 @given(STREAMS, CUTS)
 def test_cuts_change_nothing(stream: bytes, cuts: list[int]) -> None:
-    """The payloads are the standard's, and the events' bytes in a row are the stream, wherever it is cut."""
+    """Names and payloads are the standard's, and all bytes in a row are the stream, wherever it is cut."""
     events = fed(stream, cuts)
-    assert [event.data for event in events if event.data is not None] == expected(stream)
+    assert [(event.name, event.data) for event in events if event.data is not None] == expected(stream)
     assert b"".join(event.raw for event in events) == stream
 
 
@@ -125,7 +127,11 @@ def test_what_is_too_long_is_passed_on_unread() -> None:
     assert reader.finish() == []
 
 
-@given(st.binary(max_size=100).filter(lambda data: b"\r" not in data))
-def test_a_written_event_is_read_back(data: bytes) -> None:
-    """Also one of several lines."""
-    assert payloads(write_event(data)) == [data]
+@given(
+    st.binary(max_size=100).filter(lambda data: b"\r" not in data),
+    st.binary(max_size=20).filter(lambda name: not {*b"\r\n"} & {*name}),
+)
+def test_a_written_event_is_read_back(data: bytes, name: bytes) -> None:
+    """Also one of several lines, with its name."""
+    written = write_event(data, name)
+    assert read_events(written) == [Event(written, data, name)]

@@ -26,6 +26,8 @@ class Event:
     """As it came, line ends included: all events' bytes in a row are the stream."""
     data: bytes | None
     """What its `data` fields say; None for comments, and for what could not be read."""
+    name: bytes = b""
+    """What its `event` field says; empty where it has none."""
 
 
 class SseReader:
@@ -41,6 +43,7 @@ class SseReader:
         self._scan_at = 0
         """How far that line was searched for its end."""
         self._data: list[bytes] = []
+        self._name = b""
         self._after_cr = False
         """The last byte ended a line as CR; an LF that comes next belongs to it."""
         self._at_start = True
@@ -107,16 +110,19 @@ class SseReader:
         name, _, value = line.partition(b":")
         if name == b"data":
             self._data.append(value.removeprefix(b" "))
+        elif name == b"event":
+            self._name = value.removeprefix(b" ")
 
     def _event(self, end: int, start: int = 0) -> Event:
         data = b"\n".join(self._data) if self._data else None
-        self._data = []
-        return Event(bytes(self._held[start:end]), data)
+        event = Event(bytes(self._held[start:end]), data, self._name)
+        self._data, self._name = [], b""
+        return event
 
     def _reset(self) -> None:
         self._held = bytearray()
         self._line_at = self._scan_at = 0
-        self._data = []
+        self._data, self._name = [], b""
 
 
 def read_events(stream: bytes) -> list[Event]:
@@ -125,6 +131,7 @@ def read_events(stream: bytes) -> list[Event]:
     return [*reader.feed(stream), *reader.finish()]
 
 
-def write_event(data: bytes) -> bytes:
-    """Render one event with this payload."""
-    return b"data: " + data.replace(b"\n", b"\ndata: ") + b"\n\n"
+def write_event(data: bytes, name: bytes = b"") -> bytes:
+    """Render one event with this payload, and with a name where it has one."""
+    head = b"event: " + name + b"\n" if name else b""
+    return head + b"data: " + data.replace(b"\n", b"\ndata: ") + b"\n\n"
