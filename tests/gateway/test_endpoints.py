@@ -102,7 +102,8 @@ async def test_equal_bodies_on_two_paths_share_nothing(routed: Gateway) -> None:
     ("path", "changes", "reason"),
     [
         (COMPLETIONS, {"stream": "yes"}, "ambiguous_json"),
-        (RESPONSES, {"stream": True}, "stream"),
+        (RESPONSES, {"stream": "yes"}, "ambiguous_json"),
+        (RESPONSES, {"stream": True, "stream_options": {"include_obfuscation": False}}, "stream"),
         (RESPONSES, {"store": True}, "stateful"),
         (RESPONSES, {"previous_response_id": "resp_1"}, "stateful"),
     ],

@@ -48,6 +48,9 @@ def verdict(output: object, request: dict[str, Any] = BODY, **changes: Any) -> b
         {"tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}]},
         {"previous_response_id": None, "conversation": None, "prompt": None, "background": False},
         {"instructions": "Be brief.", "text": {"format": {"type": "text"}}},
+        {"stream": True},
+        {"stream": True, "stream_options": None},
+        {"stream": False, "stream_options": {"include_obfuscation": False}},
     ],
 )
 def test_what_stands_on_its_own_is_cached(fields: dict[str, Any]) -> None:
@@ -92,14 +95,21 @@ def test_a_response_is_kept_unless_the_client_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"stream": True}, BypassReason.STREAM),
+        ({"stream": "yes"}, BypassReason.AMBIGUOUS_JSON),
         ({"temperature": 1}, BypassReason.SAMPLING),
         ({"model": "other"}, BypassReason.MODEL),
     ],
 )
 def test_the_rules_of_all_endpoints_hold(fields: dict[str, Any], reason: BypassReason) -> None:
-    """Streams, sampling and other models are not cached here either."""
+    """Sampling, other models and what may be a stream or not are not cached here either."""
     assert why_not_cached(HERE, {**BODY, **fields}, POLICY) is reason
+
+
+@pytest.mark.parametrize("options", [{"include_obfuscation": False}, {"include_usage": True}, "odd"])
+def test_streams_with_options_are_passed_on(options: object) -> None:
+    """A stored stream has the padding that its own request had."""
+    body = {**BODY, "stream": True, "stream_options": options}
+    assert why_not_cached(HERE, body, POLICY) is BypassReason.STREAM
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cachewright.policy.answers import Delivery, KeptAnswer, deliver
 from cachewright.policy.reasons import RefusalReason
-from cachewright.policy.sse import read_events
+from cachewright.policy.sse import Event, read_events, write_event
 from cachewright.policy.stream_assemble import MOST_INDEXED, Assembled, assemble_chat, assemble_completion
 from cachewright.policy.stream_replay import replay_chat, replay_completion, without_null_usage
 from cachewright.policy.stream_request import asking_for_usage
@@ -138,7 +138,8 @@ def test_a_list_does_not_grow_without_bound() -> None:
 
 def judge(payloads: list[bytes]) -> Judgement:
     """Judge a stream."""
-    return judge_stream("text/event-stream", payloads, BODY, PATH, POLICY)
+    events = [Event(write_event(payload), payload) for payload in payloads]
+    return judge_stream("text/event-stream", events, BODY, PATH, POLICY)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from cachewright.layers.entry import Entry
 from cachewright.layers.exact import ExactLayer, Hit, Miss
 from cachewright.layers.lease import Lease
 from cachewright.policy.answers import Delivery, KeptAnswer, deliver, is_event_stream
+from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason, RefusalReason
 from cachewright.policy.stream_request import asking_for_usage
 from cachewright.policy.validate import Answer, Judgement, judge_answer, judge_stream
@@ -200,7 +201,8 @@ class Fetching:
             answer = await self._ask(lost)
             head = _head(answer)
             flight.arrived(head)
-            intake = Intake(head.is_stream, lost.limit_bytes)
+            form = ENDPOINTS[lost.exchange.path].stream if head.is_stream else None
+            intake = Intake(form, lost.limit_bytes)
             async for chunk in answer.chunks():
                 flight.add(intake.feed(chunk))
                 await flight.room()
@@ -231,7 +233,7 @@ class Fetching:
 
     async def _ask(self, lost: Lost) -> UpstreamAnswer:
         payload = lost.payload
-        if lost.delivery.stream:
+        if lost.delivery.stream and ENDPOINTS[lost.exchange.path].stream.has_usage_apart:
             payload = payload.rewritten(asking_for_usage(payload.plain, lost.request))
         started = time.perf_counter()
         upstream = lost.exchange.serving.upstream
@@ -286,8 +288,8 @@ class Fetching:
         policy, path = lost.exchange.serving.policy, lost.exchange.path
         content_type = first_of(answer.headers, b"content-type").decode("latin-1")
         if head.is_stream:
-            payloads = [piece.data for piece in flight.pieces if piece.data is not None]
-            return judge_stream(content_type, payloads, lost.request, path, policy)
+            events = [piece.event for piece in flight.pieces if piece.event is not None]
+            return judge_stream(content_type, events, lost.request, path, policy)
         whole = Answer(
             answer.status,
             content_type,

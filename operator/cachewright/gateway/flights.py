@@ -17,7 +17,6 @@ from cachewright.gateway.headers import Headers
 from cachewright.gateway.intake import Piece
 from cachewright.layers.exact import Hit, Miss
 from cachewright.policy.answers import Delivered, Delivery, KeptAnswer, deliver
-from cachewright.policy.sse import DONE
 
 AHEAD_BYTES: Final = 64 * 1024
 """How far the upstream may be ahead of a client that nobody follows."""
@@ -238,7 +237,7 @@ class Flight:
         """Take what arrived of the body."""
         if not pieces:
             return
-        self._has_said_all = self._has_said_all or any(piece.data == DONE for piece in pieces)
+        self._has_said_all = self._has_said_all or any(piece.says_all for piece in pieces)
         size = sum(len(piece.raw) for piece in pieces)
         self._pieces += pieces
         self._arrived_bytes += size

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachewright.policy.sse import Event, SseReader
+from cachewright.policy.stream_form import StreamForm
 from cachewright.policy.stream_replay import is_usage_chunk, without_null_usage
 
 
@@ -19,30 +20,36 @@ class Piece:
     raw: bytes
     plain: bytes
     """The same for clients that did not ask for a stream's usage; may be empty."""
-    data: bytes | None
-    """The payload of an event."""
+    event: Event | None = None
+    """What it is in a stream."""
+    says_all: bool = False
+    """True for the last event that clients wait for."""
 
 
 class Intake:
     """Cuts one answer into pieces."""
 
-    def __init__(self, is_stream: bool, limit_bytes: int) -> None:
-        self._reader = SseReader(limit_bytes) if is_stream else None
+    def __init__(self, form: StreamForm | None, limit_bytes: int) -> None:
+        """`form` is that of the stream, None for an answer that is none."""
+        self._form = form
+        self._reader = SseReader(limit_bytes)
 
     def feed(self, chunk: bytes) -> list[Piece]:
         """Take the next bytes."""
-        if self._reader is None:
-            return [Piece(chunk, chunk, None)]
-        return [_piece(event) for event in self._reader.feed(chunk)]
+        if self._form is None:
+            return [Piece(chunk, chunk)]
+        return [_piece(event, self._form) for event in self._reader.feed(chunk)]
 
     def finish(self) -> list[Piece]:
         """Return what is left at the end."""
-        return [] if self._reader is None else [_piece(event) for event in self._reader.finish()]
+        return [] if self._form is None else [_piece(event, self._form) for event in self._reader.finish()]
 
 
-def _piece(event: Event) -> Piece:
+def _piece(event: Event, form: StreamForm) -> Piece:
     raw, data = event.raw, event.data
     if data is None:
-        return Piece(raw, raw, None)
-    plain = b"" if is_usage_chunk(data) else without_null_usage(raw)
-    return Piece(raw, plain, data)
+        return Piece(raw, raw, event)
+    plain = raw
+    if form.has_usage_apart:
+        plain = b"" if is_usage_chunk(data) else without_null_usage(raw)
+    return Piece(raw, plain, event, form.says_all(data))

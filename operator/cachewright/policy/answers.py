@@ -12,11 +12,10 @@ import orjson
 
 from cachewright.policy.body import Body
 from cachewright.policy.endpoints import ENDPOINTS
-from cachewright.policy.sse import DONE, read_events, write_event
+from cachewright.policy.sse import read_events
 
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
-_END: Final = write_event(DONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,9 @@ class KeptAnswer:
 
     content_type: str
     body: bytes
-    """JSON as it came, or the events of a stream without its usage and its end."""
+    """JSON as it came, or the events of a stream, but for an end that all have and a usage that is apart."""
     usage: bytes = b""
-    """The event with a stream's usage, sent to those who ask for it."""
+    """The event with a stream's usage where it is apart, sent to those who ask for it."""
 
     @property
     def is_stream(self) -> bool:
@@ -65,11 +64,12 @@ def is_event_stream(content_type: str) -> bool:
 
 
 def deliver(answer: KeptAnswer, delivery: Delivery, path: str) -> Delivered | None:
-    """Give a kept answer the form that a client wants; None where the endpoint knows no such form."""
+    """Give a kept answer the form that a client wants; None where it cannot be given that form."""
     if answer.is_stream:
         if delivery.stream:
             usage = answer.usage if delivery.usage else b""
-            return Delivered(answer.content_type, b"".join((answer.body, usage, _END)))
+            end = ENDPOINTS[path].stream.end
+            return Delivered(answer.content_type, b"".join((answer.body, usage, end)))
         return _assembled(answer, path)
     if not delivery.stream:
         return Delivered(answer.content_type, answer.body)
@@ -78,22 +78,20 @@ def deliver(answer: KeptAnswer, delivery: Delivery, path: str) -> Delivered | No
 
 def _replayed(answer: KeptAnswer, delivery: Delivery, path: str) -> Delivered | None:
     form = ENDPOINTS[path].stream
-    if form is None:
-        return None
     document: Any = orjson.loads(answer.body)
     try:
-        events, usage = form.replay(document)
+        replayed = form.replay(document)
     except TypeError:  # nested more deeply than is ever written
         return None
-    return Delivered(EVENT_STREAM, b"".join((events, usage if delivery.usage else b"", _END)))
+    if replayed is None:
+        return None
+    events, usage = replayed
+    return Delivered(EVENT_STREAM, b"".join((events, usage if delivery.usage else b"", form.end)))
 
 
 def _assembled(answer: KeptAnswer, path: str) -> Delivered | None:
-    form = ENDPOINTS[path].stream
-    if form is None:
-        return None
     events = read_events(answer.body + answer.usage)
-    assembled = form.assemble(event.data for event in events if event.data is not None)
+    assembled = ENDPOINTS[path].stream.assemble(event.data for event in events if event.data is not None)
     if assembled is None:
         return None
     try:

@@ -22,15 +22,9 @@ def is_number(value: object, wanted: int) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == wanted
 
 
-def answer_is_a_stream(body: Body) -> BypassReason | None:
-    """Refuse a request for a stream."""
-    # `stream` is not part of the key, so whatever an engine might take for true must not get past here.
-    stream = body.get("stream")
-    return None if stream is None or stream is False else BypassReason.STREAM
-
-
 def delivery_is_unclear(body: Body) -> BypassReason | None:
     """Refuse a request that one engine may answer with a stream and another may not."""
+    # `stream` is not part of the key, so whatever an engine might take for true must not get past here.
     stream = body.get("stream")
     return None if stream is None or isinstance(stream, bool) else BypassReason.AMBIGUOUS_JSON
 

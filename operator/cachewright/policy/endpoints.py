@@ -15,7 +15,12 @@ from cachewright.policy.chat import CHAT_CHECKS, why_not_chat
 from cachewright.policy.completions import COMPLETIONS_CHECKS, why_not_completion
 from cachewright.policy.reasons import RefusalReason
 from cachewright.policy.responses import RESPONSES_CHECKS, why_not_response
-from cachewright.policy.stream_form import CHAT_STREAM, COMPLETION_STREAM, StreamForm
+from cachewright.policy.stream_form import (
+    CHAT_STREAM,
+    COMPLETION_STREAM,
+    RESPONSE_STREAM,
+    StreamForm,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +31,13 @@ class Endpoint:
     """What speaks against looking up a request."""
     why_not_stored: Callable[[Body, Body], RefusalReason | None]
     """What speaks against storing an answer, given answer and request."""
-    stream: StreamForm | None = None
-    """How its answers are streamed; None: requests for streams are not cached."""
+    stream: StreamForm
+    """How its answers are streamed."""
 
 
 ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "/v1/chat/completions": Endpoint(CHAT_CHECKS, why_not_chat, CHAT_STREAM),
     "/v1/completions": Endpoint(COMPLETIONS_CHECKS, why_not_completion, COMPLETION_STREAM),
-    "/v1/responses": Endpoint(RESPONSES_CHECKS, why_not_response),
+    "/v1/responses": Endpoint(RESPONSES_CHECKS, why_not_response, RESPONSE_STREAM),
 }
 """By path; a route that names any other path is passed on uncached."""

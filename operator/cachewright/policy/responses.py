@@ -7,10 +7,10 @@ Only what stands on its own is cached: nothing that the provider keeps, continue
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from cachewright.policy.body import Body, BodyCheck, answer_is_a_stream, has_format, wanted_format
+from cachewright.policy.body import Body, BodyCheck, delivery_is_unclear, has_format, wanted_format
 from cachewright.policy.reasons import BypassReason, RefusalReason
 
 CLIENT_TOOLS: Final = ("function", "custom")
@@ -31,7 +31,12 @@ def _request_has_state(body: Body) -> BypassReason | None:
     return None if stateless else BypassReason.STATEFUL
 
 
-RESPONSES_CHECKS: Final[tuple[BodyCheck, ...]] = (answer_is_a_stream, _request_has_state)
+def _stream_is_special(body: Body) -> BypassReason | None:
+    # What `stream_options` say here, such as how events are padded, is in the bytes that would be replayed.
+    return BypassReason.STREAM if body.get("stream") is True and body.get("stream_options") else None
+
+
+RESPONSES_CHECKS: Final[tuple[BodyCheck, ...]] = (delivery_is_unclear, _stream_is_special, _request_has_state)
 """What speaks against a request, beyond what is asked of every endpoint's."""
 
 
@@ -46,7 +51,7 @@ def why_not_response(answer: Body, request: Body) -> RefusalReason | None:
         return RefusalReason.TOOL_CALL
     if answer.get("status") != "completed" or answer.get("incomplete_details"):
         return RefusalReason.FINISH_REASON
-    parts = list(_content_parts(output))
+    parts = list(content_parts(output))
     if any(part.get("type") == "refusal" for part in parts):
         return RefusalReason.REFUSAL
     if any(part.get("type") != "output_text" or not isinstance(part.get("text"), str) for part in parts):
@@ -78,7 +83,8 @@ def _tools_are_the_clients(tools: object) -> bool:
     )
 
 
-def _content_parts(output: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def content_parts(output: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Give the parts of a response's messages; what is no part as an empty one."""
     for item in output:
         content = item.get("content") if item.get("type") == "message" else None
         for part in content if isinstance(content, list) else ():

@@ -29,7 +29,7 @@ class Tokens:
 
 def tokens_of(answer: KeptAnswer) -> Tokens:
     """Read what the upstream counted; the answers of all endpoints are understood."""
-    usage = _usage(answer.usage if answer.is_stream else answer.body)
+    usage = _usage(answer.usage or answer.body)
     return Tokens(
         _number(usage, "prompt_tokens", "input_tokens"), _number(usage, "completion_tokens", "output_tokens")
     )

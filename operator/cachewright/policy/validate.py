@@ -19,7 +19,8 @@ from cachewright.policy.content_encoding import decode_content
 from cachewright.policy.document import GatewayPolicy
 from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import RefusalReason
-from cachewright.policy.sse import DONE, write_event
+from cachewright.policy.sse import DONE, Event, write_event
+from cachewright.policy.stream_form import StreamForm
 from cachewright.policy.stream_replay import is_usage_chunk, without_null_usage
 
 ANSWERS_ALL_THE_SAME: Final = frozenset(
@@ -61,11 +62,11 @@ def judge_answer(answer: Answer, request: Body, path: str, policy: GatewayPolicy
 
 
 def judge_stream(
-    content_type: str, payloads: Sequence[bytes], request: Body, path: str, policy: GatewayPolicy
+    content_type: str, events: Sequence[Event], request: Body, path: str, policy: GatewayPolicy
 ) -> Judgement:
-    """Judge a stream, given by the `data` of its events, that was not cut off."""
+    """Judge a stream that was not cut off."""
     form = ENDPOINTS[path].stream
-    assembled = form.assemble(payloads) if form else None
+    assembled = form.assemble(event.data for event in events if event.data is not None)
     if assembled is None:
         return Judgement(RefusalReason.UNPARSABLE, None)
     if not assembled.is_done:
@@ -75,10 +76,14 @@ def judge_stream(
     reason = why_not_stored(assembled.document, request, path, policy)
     if reason is not None and reason not in ANSWERS_ALL_THE_SAME:
         return Judgement(reason, None)
-    return Judgement(reason, _kept_stream(content_type, payloads))
+    return Judgement(reason, _kept_stream(content_type, events, form))
 
 
-def _kept_stream(content_type: str, payloads: Sequence[bytes]) -> KeptAnswer:
+def _kept_stream(content_type: str, events: Sequence[Event], form: StreamForm) -> KeptAnswer:
+    if not form.has_usage_apart:
+        named = [write_event(event.data, event.name) for event in events if event.data is not None]
+        return KeptAnswer(content_type, b"".join(named))
+    payloads = [event.data for event in events if event.data is not None]
     usage = [payload for payload in payloads if is_usage_chunk(payload)]
     body = b"".join(
         write_event(without_null_usage(payload))
