@@ -90,13 +90,13 @@ COMPLETED = stream({"type": "response.completed", "response": WHOLE}, start=len(
 
 
 class Model:
-    """An upstream that streams to those who ask for a stream, and answers others at once."""
+    """An upstream that streams to those who ask for a stream, and gives others the whole response."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = [*STREAM, *COMPLETED]
         self.whole: dict[str, Any] = WHOLE
         self.gate = asyncio.Event()
-        """Opened before the second piece is sent, and before the end."""
+        """Opened before the second piece of a stream is sent, and before a whole answer."""
         self.gate.set()
         self.cut_after: int | None = None
         """Break the connection after this many pieces."""
@@ -104,6 +104,7 @@ class Model:
 
     async def _answer(self, request: Request) -> Response:
         if not json.loads(request.body).get("stream"):
+            await self.gate.wait()
             return Response(200, json.dumps(self.whole).encode())
         return Response(body=self._flow(), content_type="text/event-stream; charset=utf-8")
 
@@ -265,17 +266,39 @@ async def test_followers_get_the_leaders_stream(
                 assert await follower.content.read() == b"".join([*STREAM[1:], *COMPLETED])
         else:
             follows = asyncio.create_task(ask(relay))
-
-            async def has_joined() -> bool:
-                (flight,) = relay.process._flow._fetching.flights._open.values()
-                return len(flight._readers) == 2
-
-            await until(has_joined)
+            await joined(relay, 2)
             model.gate.set()
             whole = await follows
             assert (whole.cache, whole.json()) == ("cachewright; fwd=miss; collapsed", WHOLE)
         assert await leader.content.read() == b"".join([*STREAM[1:], *COMPLETED])
     assert model.calls == 1
+
+
+async def joined(gateway: Gateway, readers: int) -> None:
+    """Wait until so many clients read from one flight."""
+
+    async def are_enough() -> bool:
+        return [
+            len(flight._readers) for flight in gateway.process._flow._fetching.flights._open.values()
+        ] == [readers]
+
+    await until(are_enough)
+
+
+async def test_a_follower_gets_a_whole_answer_as_a_stream(relay: Gateway, model: Model) -> None:
+    """Once it is there; of a tool call, which is shared but has no such form here, it makes its own call."""
+    for output, calls in ((WHOLE["output"], 1), ([CALL], 3)):
+        model.whole = {**WHOLE, "output": output}
+        model.gate.clear()
+        leader = asyncio.create_task(ask(relay, seed=calls))
+        await joined(relay, 1)
+        follower = asyncio.create_task(ask(relay, seed=calls, stream=True))
+        await joined(relay, 2)
+        model.gate.set()
+        assert (await leader).json() == model.whole
+        names = [name for name, _ in events((await follower).body)]
+        assert (names[0], names[-1]) == (b"response.created", b"response.completed")
+        assert model.calls == calls
 
 
 async def test_a_client_that_leaves_at_the_completed_response_leaves_it_stored(
