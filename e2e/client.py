@@ -32,11 +32,14 @@ class Answer:
 
     @property
     def detail(self) -> str:
-        """The `detail` parameter of `Cache-Status`: why the cache was bypassed."""
+        """Why the cache was bypassed."""
+        return self.parameter("detail")
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter of `Cache-Status`, empty where it is absent."""
         parts = [part.strip() for part in self.cache_status.split(";")]
-        return next(
-            (part.removeprefix("detail=").strip('"') for part in parts if part.startswith("detail=")), ""
-        )
+        prefix = f"{name}="
+        return next((part.removeprefix(prefix).strip('"') for part in parts if part.startswith(prefix)), "")
 
     @property
     def text(self) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.client import ChatClient
 from e2e.cluster.errors import ClusterError
 from e2e.installation import NAMESPACE, ROOT, Installation
 from e2e.kubectl import Kubectl, wait_for
@@ -94,6 +95,39 @@ def test_a_version_bump_makes_the_next_request_miss(ready: Workspace) -> None:
         assert not client.chat("bump?").is_hit
         wait_for("a hit in the new keyspace", lambda: client.chat("bump?").is_hit, 15)
     assert _gateway_pods(ready) == pods, "a bump restarts no gateway"
+
+
+def test_an_entry_is_purged_by_the_id_of_its_answer(ready: Workspace) -> None:
+    """The admin port shows with the Secret's token what would go, and removes it on every replica."""
+    token = base64.b64decode(ready.kubectl.get("secret", "demo-admin")["data"]["token"]).decode()
+    headers = {"Authorization": f"Bearer {token}"}
+    with ready.gateway() as client, ready.kubectl.forward("service/demo-gateway", 9091) as port:
+        client.chat("purge?")
+        wait_for("a hit", lambda: client.chat("purge?").is_hit, 15)
+        entry = client.chat("purge?").parameter("key")
+        admin = ChatClient(port)
+        assert admin.request("GET", "/stats").status == 401
+        assert admin.request("GET", "/stats", headers=headers).status == 200
+        look = admin.request("POST", "/purge", json.dumps({"id": entry}).encode(), headers)
+        assert (look.status, json.loads(look.body)["found"]) == (200, True)
+        assert client.chat("purge?").is_hit
+        done = admin.request("POST", "/purge", json.dumps({"id": entry, "dryRun": False}).encode(), headers)
+        assert (done.status, json.loads(done.body)["removed"]) == (200, True)
+        assert not client.chat("purge?").is_hit
+
+
+def test_streams_and_whole_answers_share_an_entry(ready: Workspace) -> None:
+    """What was streamed once is replayed as a stream and as a whole."""
+    with ready.gateway() as client:
+        first = client.chat("stream?", stream=True)
+        assert not first.is_hit
+        assert first.body.rstrip().endswith(b"data: [DONE]")
+        wait_for("a streamed hit", lambda: client.chat("stream?", stream=True).is_hit, 15)
+        again = client.chat("stream?", stream=True)
+        assert again.body == first.body
+        whole = client.chat("stream?")
+        assert whole.is_hit
+        assert whole.text
 
 
 def _gateway_pods(workspace: Workspace) -> set[str]:
