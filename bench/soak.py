@@ -29,6 +29,9 @@ from tests.support.redis_servers import RedisServer, run_redis
 
 CONNECTIONS: Final = 32
 GIVE_UP_SECONDS: Final = 30.0
+EXTRA_FACTOR: Final = 10
+SHORTEST_PEACE_SECONDS: Final = 0.1
+
 SEED: Final = 20261130
 
 SPARE_RSS_BYTES: Final = 24_000_000
@@ -92,15 +95,24 @@ class Soak:
         self._upstream_url = upstream_url
         self._store = store
         self._left = requests
+        self._extra = EXTRA_FACTOR * requests
+        """How many more may be sent while some trouble was not had yet."""
         self._dice = random.Random(SEED)  # noqa: S311 - a trace
+        self._troubles = (
+            self._freeze_store,
+            self._fail_upstream,
+            self._restart_store,
+            self._cut_upstream,
+            self._slow_upstream,
+        )
         self._trouble = 0
         """Counts the times at which the upstream began or ceased to misbehave; odd while it does."""
 
-    async def run(self, say: Callable[[str], None], pause_seconds: float = 1.0) -> Tally:
+    async def run(self, say: Callable[[str], None], period_seconds: float = 1.0) -> Tally:
         """Send everything, with one trouble after the other, and return what happened."""
         await self._conduct(filling=800, **CALM)
         others = [
-            asyncio.create_task(self._trouble_everything(pause_seconds)),
+            asyncio.create_task(self._trouble_everything(period_seconds)),
             asyncio.create_task(self._watch(say)),
         ]
         try:
@@ -114,8 +126,7 @@ class Soak:
 
     async def _ask_on(self) -> None:
         connection = await Connection.open(self._gateway.url)
-        while self._left > 0:
-            self._left -= 1
+        while self._may_go_on():
             ask = draw(self._dice)
             if ask.leaves:
                 await self._leave(ask)
@@ -127,6 +138,14 @@ class Soak:
             if timing.status == 0:
                 connection = await Connection.open(self._gateway.url)
         connection.close()
+
+    def _may_go_on(self) -> bool:
+        """Take the right to one more request: as many as were asked for, and until each trouble was had."""
+        if self._left > 0:
+            self._left -= 1
+            return True
+        self._extra -= 1
+        return len(self.tally.troubles) < len(self._troubles) and self._extra > 0
 
     async def _leave(self, ask: Ask) -> None:
         connection = await Connection.open(self._gateway.url)
@@ -146,19 +165,14 @@ class Soak:
                 f"{fate}: {ask.tenant}, {ask.text}, {kind}: {timing.status} {timing.body[:200]!r}"
             )
 
-    async def _trouble_everything(self, pause_seconds: float) -> None:
-        troubles = [
-            self._freeze_store,
-            self._fail_upstream,
-            self._restart_store,
-            self._cut_upstream,
-            self._slow_upstream,
-        ]
+    async def _trouble_everything(self, period_seconds: float) -> None:
+        """Begin a trouble every period, or as soon as the one before has ended."""
         while True:
-            for trouble in troubles:
-                await asyncio.sleep(pause_seconds)
+            for trouble in self._troubles:
+                began = time.monotonic()
                 await trouble()
                 self.tally.troubles[trouble.__name__.strip("_")] += 1
+                await asyncio.sleep(max(SHORTEST_PEACE_SECONDS, began + period_seconds - time.monotonic()))
 
     async def _freeze_store(self) -> None:
         self._store.freeze()
@@ -212,7 +226,7 @@ class Soak:
         return orjson.loads(timing.body)
 
 
-def soak(requests: int, say: Callable[[str], None], pause_seconds: float = 1.0) -> Tally:
+def soak(requests: int, say: Callable[[str], None], period_seconds: float = 1.0) -> Tally:
     """Start everything, run, and end everything."""
     with run_redis("redis") as store, tempfile.TemporaryDirectory(prefix="cachewright-soak-") as name:
         folder = Path(name)
@@ -222,7 +236,7 @@ def soak(requests: int, say: Callable[[str], None], pause_seconds: float = 1.0) 
             running(command, folder / "upstream.log", f"{upstream_url}/bench/calls"),
             run_ours(folder / "gateway", store.cache_id, store.url("gateway"), upstream_url) as gateway,
         ):
-            return asyncio.run(Soak(gateway, upstream_url, store, requests).run(say, pause_seconds))
+            return asyncio.run(Soak(gateway, upstream_url, store, requests).run(say, period_seconds))
 
 
 def report(tally: Tally, seconds: float) -> str:

@@ -10,9 +10,9 @@ REQUESTS = 5_000
 
 def test_nothing_is_lost_or_crossed_while_everything_fails() -> None:
     """Store frozen and restarted, upstream failing, cutting, slow, clients leaving: each answer is right."""
-    tally = soak(REQUESTS, lambda _: None, pause_seconds=0.2)
+    tally = soak(REQUESTS, lambda _: None, period_seconds=0.2)
     assert tally.problems() == []
-    assert tally.requests == REQUESTS
+    assert tally.requests >= REQUESTS
     assert tally.fates[Fate.ANSWERED] > REQUESTS * 0.8
     assert tally.fates[Fate.LEFT] > 0
     assert len(tally.troubles) == 5
