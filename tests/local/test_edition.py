@@ -60,7 +60,7 @@ def test_the_files_are_what_a_gateway_reads(tmp_path: Path) -> None:
     for name, text in edition(cache(PRODUCTION), UpstreamChoice(None), secrets=secrets).files.items():
         write_private(tmp_path / name, text)
     read = Mounts(tmp_path).read_configuration()
-    assert read.policy.upstream.url == "https://llm-proxy.example.com/v1"
+    assert read.policy.upstream.url == "https://llm.example.com/v1"
     assert (read.upstream_key, read.upstream_ca, read.store_url) == ("sk-upstream", "anything", "memory://")
     assert read.api_keys is not None
     assert read.api_keys.find(b"k") is not None

@@ -3,7 +3,7 @@
 Object keys are sorted by code point, array order is kept, 1 and 1.0 and 1e0 are one number, white space is
 dropped, Unicode stays as sent (no normalisation). What two readers could understand differently is refused.
 
-Called by the gateway for every cacheable request; see DESIGN "Keys".
+Called by the gateway for every cacheable request; docs/architecture.md has the whole of it.
 """
 
 from __future__ import annotations
