@@ -22,6 +22,7 @@ CachewrightError
     ├── KubeNotFound        404
     ├── KubeConflict        409: somebody else wrote first, or owns the field
     ├── KubeForbidden       403: the operator's role lacks a verb
+    ├── KubeTerminating     403: the namespace is being deleted, so nothing is created in it any more
     └── KubeInvalid         400 or 422: the API server refused the object
 """
 
@@ -114,6 +115,10 @@ class KubeConflict(KubeError):
 
 class KubeForbidden(KubeError):
     """The operator's role lacks the verb that was used."""
+
+
+class KubeTerminating(KubeError):
+    """The namespace is being deleted; whatever was to be created in it goes with it."""
 
 
 class KubeInvalid(KubeError):

@@ -158,6 +158,17 @@ async def test_nothing_is_created_under_foreground_deletion(settled: Harness) ->
     }
 
 
+async def test_a_namespace_that_is_being_deleted_is_left_alone(settled: Harness) -> None:
+    """Children that go before their object are not missed: no error, no event, no retry."""
+    settled.kubectl("delete", "namespace", settled.namespace, "--wait=false")
+    settled.kubectl("delete", "service/demo-gateway", "deployment/demo-gateway")
+    settled.kube.writes.clear()
+    outcome = await settled.reconcile()
+    assert not outcome.retry
+    assert settled.kube.writes == []
+    assert (await settled.conditions())["Ready"] == "True Ready"
+
+
 async def test_a_crash_after_every_write_converges(harness: Harness) -> None:
     """Killed after the first, second, third … write, the next process always ends in the same state."""
     harness.apply(cache_document())

@@ -23,7 +23,7 @@ from kubernetes.aio.config.incluster_config import load_incluster_config
 from kubernetes.aio.config.kube_config import load_kube_config
 
 from cachewright.errors import KubeError, KubeUnavailable
-from cachewright.kube.failures import failure
+from cachewright.kube.failures import TERMINATING, failure
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 REQUEST_TIMEOUT_SECONDS: Final = 15.0
@@ -161,7 +161,9 @@ class KubeConnection:
         response = await self._start(request, limits)
         async with response:
             raw = await response.read()
-        self.on_request(request.verb, request.kind, str(response.status))
+        # A namespace that is going refuses with the status of a lacking right, which alerts look for.
+        terminating = response.status == HTTPStatus.FORBIDDEN and TERMINATING.encode() in raw
+        self.on_request(request.verb, request.kind, "terminating" if terminating else str(response.status))
         return response.status, raw
 
     async def stream(self, request: Request) -> AsyncGenerator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from cachewright.errors import (
     KubeForbidden,
     KubeInvalid,
     KubeNotFound,
+    KubeTerminating,
     KubeUnavailable,
 )
 
@@ -36,6 +37,8 @@ ERRORS: Final[dict[int, type[KubeError]]] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: KubeInvalid,
 }
 """Every other status (429, 5xx) is worth trying again."""
+TERMINATING: Final = "NamespaceTerminating"
+"""The cause that the API server gives when something is to be created in a namespace that is going."""
 UNTYPED: Final = "failed to create typed patch object"
 """How the API server says, with status 500, that an applied object has a field that its kind has not."""
 MAX_MESSAGE_LENGTH: Final = 1024
@@ -48,10 +51,21 @@ def failure(status: int, body: dict[str, Any], what: str, kind: str) -> KubeErro
     `what` is "verb Kind namespace/name"; `body` is the parsed answer, empty where it was not JSON.
     """
     reason = body.get("reason") or _PHRASES.get(status, str(status))
-    error = KubeInvalid if UNTYPED in body.get("message", "") else ERRORS.get(status, KubeUnavailable)
+    error = ERRORS.get(status, KubeUnavailable)
+    if UNTYPED in body.get("message", ""):
+        error = KubeInvalid
+    elif is_terminating(status, body):
+        error = KubeTerminating
     said = _fields(body) if kind == "Secret" else str(body.get("message", ""))
     message = f"{what}: {reason}" + (f": {said[:MAX_MESSAGE_LENGTH]}" if said else "")
     return error(message)
+
+
+def is_terminating(status: int, body: dict[str, Any]) -> bool:
+    """Tell whether a 403 says no more than that the namespace is being deleted."""
+    details = body.get("details")
+    causes = details.get("causes") or [] if isinstance(details, dict) else []
+    return status == HTTPStatus.FORBIDDEN and any(cause.get("reason") == TERMINATING for cause in causes)
 
 
 def _fields(explained: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from cachewright.errors import (
     KubeError,
     KubeForbidden,
     KubeInvalid,
+    KubeTerminating,
     KubeUnavailable,
     StoreError,
 )
@@ -31,7 +32,10 @@ async def apply(
     open_record_store: OpenRecordStore,
     settings: OperatorSettings,
 ) -> Applied:
-    """Write what the plan says and tell how it went; `url` is the store's, None while there is none."""
+    """Write what the plan says and tell how it went; `url` is the store's, None while there is none.
+
+    Raises KubeTerminating where the namespace is being deleted: nobody is left to tell.
+    """
     try:
         await _write_record(kube, plan)
         for child in plan.applies:
@@ -40,6 +44,8 @@ async def apply(
             metadata = child["metadata"]
             kind = KINDS_BY_NAME[child["kind"]]
             await kube.delete(kind, metadata["namespace"], metadata["name"], metadata["uid"])
+    except KubeTerminating:
+        raise
     except KubeError as e:
         return Applied(error=finding_of(e))
     if plan.publish is None or url is None:

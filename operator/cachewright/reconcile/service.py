@@ -14,7 +14,7 @@ import structlog
 
 from cachewright.api.conditions import ConditionType, Reason
 from cachewright.crd.validation import load
-from cachewright.errors import InvalidSpec
+from cachewright.errors import InvalidSpec, KubeTerminating
 from cachewright.kube.events import EventSink
 from cachewright.kube.protocol import INFERENCE_CACHES, KubeClient
 from cachewright.reconcile.apply import apply
@@ -62,7 +62,11 @@ class Reconciler:
         observed = await observe(self.kube, document, spec, self.open_record_store, self.settings)
         planned = plan(observed, self.settings.render, self.clock())
         url = store_url(observed.children, observed.secrets, name)
-        applied = await apply(self.kube, planned, url, self.open_record_store, self.settings)
+        try:
+            applied = await apply(self.kube, planned, url, self.open_record_store, self.settings)
+        except KubeTerminating:
+            # The namespace is going, and the object with it: there is nothing to bring back, nobody to tell.
+            return Outcome()
         if applied.published and observed.store.record is not None:
             await asyncio.sleep(self.settings.switch_seconds)
         await self._tell(observed, planned, applied)
