@@ -69,11 +69,12 @@ class Reconciler:
             return Outcome()
         if applied.published and observed.store.record is not None:
             await asyncio.sleep(self.settings.switch_seconds)
-        await self._tell(observed, planned, applied)
-        return self._outcome(planned, applied, observed)
+        status = await self._tell(observed, planned, applied)
+        ready = _condition(status, ConditionType.READY).get("status") == "True"
+        return self._outcome(planned, applied, observed, ready)
 
-    async def _tell(self, observed: Observed, planned: Plan, applied: Applied) -> None:
-        """Write status once, and an event and a log line where something changed."""
+    async def _tell(self, observed: Observed, planned: Plan, applied: Applied) -> Manifest:
+        """Write status once, and an event and a log line where something changed; returns the status."""
         status = build_status(observed, planned, applied, self.clock())
         before = observed.document.get("status")
         if not is_same_status(before, status):
@@ -82,6 +83,7 @@ class Reconciler:
         problem = planned.blocked or applied.error
         if problem is not None and problem.reason is not Reason.SUSPENDED:
             await self.events.warn(observed.document, str(problem.reason), problem.message)
+        return status
 
     async def _announce(self, document: Manifest, before: Manifest, status: Manifest) -> None:
         ready = _condition(status, ConditionType.READY)
@@ -99,18 +101,15 @@ class Reconciler:
         if ready["status"] == "True" and former.get("status") != "True":
             await self.events.normal(document, ready["reason"], ready["message"])
 
-    def _outcome(self, planned: Plan, applied: Applied, observed: Observed) -> Outcome:
-        ready = _condition(build_status(observed, planned, applied, self.clock()), ConditionType.READY).get(
-            "status"
-        )
+    def _outcome(self, planned: Plan, applied: Applied, observed: Observed, ready: bool) -> Outcome:
         if applied.error is not None:
-            return Outcome(retry=True, ready=ready == "True")
+            return Outcome(retry=True, ready=ready)
         store_trouble = observed.store.error or applied.store_error
         written = planned.writes and planned.publish is None
         if store_trouble or written:
             # Our own writes come back as events; the timer is for what sends none, such as a store.
-            return Outcome(requeue_after_seconds=self.settings.retry_store_seconds, ready=ready == "True")
-        return Outcome(ready=ready == "True")
+            return Outcome(requeue_after_seconds=self.settings.retry_store_seconds, ready=ready)
+        return Outcome(ready=ready)
 
 
 def _condition(status: Manifest, kind: ConditionType) -> Manifest:
