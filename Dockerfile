@@ -7,7 +7,7 @@ FROM ${BASE_IMAGE} AS requirements
 WORKDIR /src
 COPY pyproject.toml ./
 RUN python3 -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); e = p["project"]["optional-dependencies"]; \
-print(*p["project"]["dependencies"], *e["operator"], *e["gateway"], sep="\n"); \
+print(*p["project"]["dependencies"], *e["operator"], *e["gateway"], *e["vectors"], *e["embedder"], sep="\n"); \
 open("build.txt", "w").write("\n".join(p["build-system"]["requires"]))' > run.txt \
  && touch -d @0 run.txt build.txt
 
