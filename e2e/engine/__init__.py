@@ -4,7 +4,7 @@ Runs as `python -m e2e.engine`, in the image `engine`, and in a test as `async w
 It computes nothing: a real engine takes its place wherever its URL is given. Standard library only.
 """
 
-from .answers import answer_text
+from .answers import answer_text, version_in
 from .server import Engine
 
-__all__ = ["Engine", "answer_text"]
+__all__ = ["Engine", "answer_text", "version_in"]

@@ -2,19 +2,28 @@
 
 import argparse
 import asyncio
+import contextlib
 import signal
 
 from .server import Engine
 
 
-async def serve(engine: Engine) -> None:
-    """Run until SIGTERM or SIGINT; as process 1 of a container neither would end it by default."""
-    stop = asyncio.Event()
+async def serve(engine: Engine, drain_seconds: float = 0.0) -> None:
+    """Run until SIGTERM or SIGINT; as process 1 of a container neither would end it by default.
+
+    With `drain_seconds` the first signal only announces the end: new and kept-alive connections are answered
+    for that long, as by an engine behind a preStop hook, or until a second signal.
+    """
+    signals: asyncio.Queue[None] = asyncio.Queue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, None)
     async with engine:
         print(f"engine {engine.version} listens on {engine.url}", flush=True)
-        await stop.wait()
+        await signals.get()
+        if drain_seconds:
+            print(f"engine {engine.version} goes on for {drain_seconds:g} s", flush=True)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(signals.get(), drain_seconds)
 
 
 def main() -> None:
@@ -32,6 +41,13 @@ def main() -> None:
         "--fail-every", type=int, default=0, metavar="N", help="answer each N-th call with 500"
     )
     parser.add_argument("--tenant-header", default="X-Tenant-Id", metavar="NAME", help="default: X-Tenant-Id")
+    parser.add_argument(
+        "--drain",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="go on answering this long after SIGTERM, on kept-alive connections too; default: 0",
+    )
     asked = parser.parse_args()
     engine = Engine(
         host=asked.host,
@@ -42,7 +58,7 @@ def main() -> None:
         fail_every=asked.fail_every,
         tenant_header=asked.tenant_header,
     )
-    asyncio.run(serve(engine))
+    asyncio.run(serve(engine, asked.drain))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Called by `server.Engine`; tests call `answer_text` to know what an answer must 
 import base64
 import hashlib
 import json
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ COMPLETIONS: Final = "/v1/completions"
 EMBEDDINGS: Final = "/v1/embeddings"
 ECHO_CHARS: Final = 60
 DEFAULT_DIMENSIONS: Final = 8
+_SAID_BY: Final = re.compile(r"Engine (\S+) for tenant ")
 
 
 class InvalidRequestError(ValueError):
@@ -60,6 +62,14 @@ def answer_text(path: str, body: Json, tenant: str = "", version: str = "1", cho
     wanted = body.get("response_format")
     wants_json = isinstance(wanted, dict) and str(wanted.get("type", "")).startswith("json")
     return json.dumps({"answer": text}) if wants_json else text
+
+
+def version_in(text: str) -> str:
+    """Return the version of the engine that said `text`, or a body around it; ValueError without one."""
+    found = _SAID_BY.search(text)
+    if found is None:
+        raise ValueError("no engine of ours said that")
+    return found.group(1)
 
 
 def last_question(body: Json) -> str:

@@ -1,15 +1,18 @@
 """The stand-in engine keeps the OpenAI wire format, so that what tests show is the gateway's doing."""
 
 import asyncio
+import http.client
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 import openai
 import pytest
 
-from e2e.engine import Engine, answer_text
+from e2e.engine import Engine, answer_text, version_in
 
 CHAT = "/v1/chat/completions"
 
@@ -119,6 +122,66 @@ async def test_a_new_version_answers_otherwise() -> None:
                 answers.append(await answer.json())
             assert version in answers[-1]["choices"][0]["message"]["content"]
     assert answers[0]["system_fingerprint"] != answers[1]["system_fingerprint"]
+
+
+def test_the_version_is_read_from_whatever_holds_an_answer() -> None:
+    """A text, a body around it and a JSON answer each tell who said it; what no engine said is an error."""
+    text = answer_text(CHAT, chat(), "acme", "2026-11-28")
+    wanted = {"response_format": {"type": "json_object"}}
+    for held in (text, json.dumps({"choices": [{"message": {"content": text}}]})):
+        assert version_in(held) == "2026-11-28"
+    assert version_in(answer_text(CHAT, chat() | wanted, "acme", "3")) == "3"
+    with pytest.raises(ValueError, match="no engine"):
+        version_in("Who said that?")
+
+
+class Running:
+    """The engine as a process, as in its image."""
+
+    def __init__(self, *options: str) -> None:
+        command = [sys.executable, "-m", "e2e.engine", "--port=0", "--latency=0", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.line().rsplit(":", 1)[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def line(self) -> str:
+        """Return the next line that it prints, empty at its end."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+
+def ask(connection: http.client.HTTPConnection) -> str:
+    """Ask on an open connection, and return the version that answered."""
+    connection.request("POST", CHAT, json.dumps(chat()))
+    return version_in(connection.getresponse().read().decode())
+
+
+def test_a_draining_engine_goes_on_answering_until_a_second_signal() -> None:
+    """After SIGTERM old and new connections are answered by the old version, as behind a preStop hook."""
+    with Running("--version=7", "--drain=60") as engine:
+        kept = http.client.HTTPConnection("127.0.0.1", engine.port)
+        fresh = http.client.HTTPConnection("127.0.0.1", engine.port)
+        assert ask(kept) == "7"
+        engine.process.terminate()
+        assert "goes on for 60 s" in engine.line()
+        assert (ask(kept), ask(fresh)) == ("7", "7")
+        engine.process.terminate()
+        assert engine.process.wait(timeout=10) == 0
+        kept.close()
+        fresh.close()
+
+
+def test_draining_ends_by_itself() -> None:
+    """Without another signal the process ends once the time is over."""
+    with Running("--drain=0.05") as engine:
+        engine.process.terminate()
+        assert engine.process.wait(timeout=10) == 0
 
 
 async def test_a_token_limit_ends_the_answer_with_length(client: aiohttp.ClientSession) -> None:
