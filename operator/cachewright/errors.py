@@ -16,6 +16,8 @@ CachewrightError
 ├── StoreError              a cache store did not do what was asked
 │   ├── StoreUnavailable    refused, reset, timed out: worth trying again
 │   └── StoreRefused        answered with an error: authentication, permission, out of memory
+│       ├── StoreUnfit      its server lacks what is needed: version, extension; the message says what
+│       └── SpaceNotFound   the vector store holds no such space, or not any more
 ├── LocalError              local mode cannot start: port, store or state folder; the message says what to do
 └── KubeError               the Kubernetes API did not do what was asked
     ├── KubeUnavailable     no answer: worth trying again
@@ -91,6 +93,14 @@ class StoreUnavailable(StoreError):
 
 class StoreRefused(StoreError):
     """The store answered with an error: authentication, permission, memory."""
+
+
+class StoreUnfit(StoreRefused):
+    """The store's server lacks what is needed; the message says what to install or update."""
+
+
+class SpaceNotFound(StoreRefused):
+    """The vector store holds no such space: it was not made yet, or was dropped."""
 
 
 class LocalError(CachewrightError):
