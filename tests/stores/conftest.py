@@ -15,8 +15,10 @@ from cachewright.keys.record import Record
 from cachewright.stores.memory import MemoryCacheStore
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.redis_entries import open_cache_store
+from cachewright.stores.vector_opening import open_vector_store
 from tests.support.redis_servers import FLAVORS, RedisServer, run_redis
 from tests.support.redis_topologies import Topology, run_cluster, run_sentinels, run_tls, run_unix
+from tests.support.vectors import VectorSubject
 
 TOPOLOGIES = {"unix": run_unix, "tls": run_tls, "sentinel": run_sentinels, "cluster": run_cluster}
 
@@ -76,3 +78,14 @@ async def subject(
         store = open_cache_store(running.url("gateway"))
         yield Subject(store, running.cache_id)
         await store.aclose()
+
+
+VECTOR_STORES = ("memory",)
+
+
+@pytest.fixture(params=VECTOR_STORES)
+async def vectors(request: pytest.FixtureRequest) -> AsyncIterator[VectorSubject]:
+    """A vector store of each kind; servers are shared, under another cache id each time."""
+    store = open_vector_store({"memory": "memory://"}[request.param])
+    yield VectorSubject(store)
+    await store.aclose()

@@ -1,0 +1,27 @@
+"""From a vector store's URL to the store, importing a client only where it is used.
+
+    memory://                        the process's own memory; numpy
+    http://host:6333, https://…      Qdrant; qdrant-client
+    postgresql://user@host/db        PostgreSQL with pgvector; psycopg
+
+Called by the gateway, which holds none of these libraries in memory unless its configuration names the store.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cachewright.errors import InvalidInput
+from cachewright.stores.vectors import VectorStore
+
+_MEMORY: Final = re.compile(r"memory://(?:\?max_bytes=([1-9][0-9]{0,15}))?")
+
+
+def open_vector_store(url: str) -> VectorStore:
+    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one."""
+    if found := _MEMORY.fullmatch(url):
+        from cachewright.stores.memory_vectors import DEFAULT_MAX_BYTES, MemoryVectorStore
+
+        return MemoryVectorStore(int(found[1] or DEFAULT_MAX_BYTES))
+    raise InvalidInput("a vector store's URL begins with memory://")
