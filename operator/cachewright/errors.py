@@ -18,6 +18,11 @@ CachewrightError
 │   └── StoreRefused        answered with an error: authentication, permission, out of memory
 │       ├── StoreUnfit      its server lacks what is needed: version, extension; the message says what
 │       └── SpaceNotFound   the vector store holds no such space, or not any more
+├── EmbedderError           an embedder did not turn texts into vectors
+│   ├── EmbedderUnavailable refused, reset, timed out, 5xx: worth trying again
+│   ├── EmbedderOverloaded  too many texts are waiting already: worth trying later
+│   ├── EmbedderRefused     answered with an error, or with vectors that cannot be used
+│   └── EmbedderMismatch    its vectors are not of the space that a keyspace holds
 ├── LocalError              local mode cannot start: port, store or state folder; the message says what to do
 └── KubeError               the Kubernetes API did not do what was asked
     ├── KubeUnavailable     no answer: worth trying again
@@ -101,6 +106,26 @@ class StoreUnfit(StoreRefused):
 
 class SpaceNotFound(StoreRefused):
     """The vector store holds no such space: it was not made yet, or was dropped."""
+
+
+class EmbedderError(CachewrightError):
+    """An embedder did not turn texts into vectors; requests go on without it."""
+
+
+class EmbedderUnavailable(EmbedderError):
+    """The embedder gave no answer in time: refused, reset, timed out or in trouble."""
+
+
+class EmbedderOverloaded(EmbedderError):
+    """Too many texts wait for the embedder already."""
+
+
+class EmbedderRefused(EmbedderError):
+    """The embedder answered with an error, or with vectors that cannot be used."""
+
+
+class EmbedderMismatch(EmbedderError):
+    """The embedder's vectors are not of the space that a keyspace holds."""
 
 
 class LocalError(CachewrightError):

@@ -1,1 +1,1 @@
-"""Embedding models behind one Protocol; the only importer of their runtimes. None is built yet."""
+"""Embedding models behind one Protocol; the only importer of their runtimes."""
