@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cachewright.stores.redis_acl import ENTRY_COMMANDS, RECORD_COMMANDS, TRACKING_COMMANDS
+from cachewright.stores.redis_acl import GATEWAY_COMMANDS
 from cachewright.stores.redis_url import Topology, parse_redis_url
 from tests.support.redis_topologies import CLUSTER_CLIENT_RIGHTS
 
@@ -32,6 +32,6 @@ def test_the_rights_asked_for_are_those_of_a_managed_store() -> None:
     """No more and no less than the ACL that the operator writes, and a cluster's beside them."""
     block = STORES.partition("ACL SETUSER")[2].partition("```")[0]
     asked = re.findall(r"\+([a-z|]+)", block)
-    assert sorted(asked) == sorted({*RECORD_COMMANDS, *ENTRY_COMMANDS, *TRACKING_COMMANDS})
+    assert sorted(asked) == sorted(set(GATEWAY_COMMANDS))
     for right in CLUSTER_CLIENT_RIGHTS.split():
         assert f"`{right}`" in STORES

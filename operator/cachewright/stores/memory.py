@@ -13,9 +13,12 @@ from typing import Final
 from cachewright.errors import StoreRefused
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName, record_key
+from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
+from cachewright.stores.memory_reclaim import MemoryReclaimStore
 from cachewright.stores.protocols import Found, KeyListener, Marks, beginning_of_changes
+from cachewright.stores.reclaim import ReclaimReport
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 
@@ -29,7 +32,7 @@ class _Copy:
 
 
 @dataclass(slots=True)
-class MemoryCacheStore:
+class MemoryCacheStore(MemoryReclaimStore):
     """CacheStore in process memory, bounded by a number of entries and by their size; the oldest go first."""
 
     clock: Callable[[], float]
@@ -47,6 +50,8 @@ class MemoryCacheStore:
     """By cache, then by counter."""
     _markers: dict[str, float] = field(default_factory=dict)
     """End of life by key."""
+    _reclaims: dict[str, dict[Keyspace, ReclaimReport]] = field(default_factory=dict)
+    """By the key of the cache's janitor."""
     _listeners: list[tuple[str, KeyListener]] = field(default_factory=list)
 
     async def read_record(self, cache_id: str) -> Record | None:
@@ -173,6 +178,7 @@ class MemoryCacheStore:
         self._locks.clear()
         self._generations.clear()
         self._markers.clear()
+        self._reclaims.clear()
         for _, listener in self._listeners:
             listener.keys_lost()
 

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName
 from cachewright.keys.record import Record
+from cachewright.stores.reclaim import ReclaimReports, ReclaimStore
 
 _BEGINNING_BITS: Final = 48
 """Lua and JSON hold whole numbers up to 53 bits exactly."""
@@ -48,7 +49,7 @@ class Found:
     """Of the counters that were asked for, in their order; 0 where a counter was never raised."""
 
 
-class RecordStore(Protocol):
+class RecordStore(ReclaimReports, Protocol):
     """The broadcast copy of the record: one copy under each of the 64 hash tags of a cache."""
 
     async def read_record(self, cache_id: str) -> Record | None:
@@ -149,5 +150,14 @@ class TrackingStore(Protocol):
         """
 
 
-class CacheStore(EntryStore, GenerationStore, LockStore, MarkerStore, RecordStore, TrackingStore, Protocol):
+class CacheStore(
+    EntryStore,
+    GenerationStore,
+    LockStore,
+    MarkerStore,
+    RecordStore,
+    ReclaimStore,
+    TrackingStore,
+    Protocol,
+):
     """A store that holds all of it, under the same hash tags."""

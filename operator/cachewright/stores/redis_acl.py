@@ -1,7 +1,7 @@
 """ACL users of a managed Redis or Valkey: from a cache id and password hashes to the server's `users.acl`.
 
 Pure; `render` writes the result into a Secret. Each user may run just the commands that the stores in this
-package send, on keys of this cache alone: no FLUSHALL, CONFIG, KEYS or SCAN for anybody.
+package send, on keys of this cache alone: no FLUSHALL, CONFIG or KEYS for anybody.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ ENTRY_COMMANDS: Final = ("del", "evalsha", "get", "hmget", "pttl", "set")
 TRACKING_COMMANDS: Final = ("client|tracking",)
 """What hearing of changed keys takes."""
 
+JANITOR_COMMANDS: Final = ("hdel", "hkeys", "scan", "unlink")
+"""What emptying a keyspace takes beyond that."""
+
+GATEWAY_COMMANDS: Final = RECORD_COMMANDS + ENTRY_COMMANDS + TRACKING_COMMANDS + JANITOR_COMMANDS
+
 HEALTH_COMMANDS: Final = ("ping",)
 """What probes take."""
 
@@ -29,9 +34,7 @@ def acl_lines(cache_id: str, gateway_sha256: str, operator_sha256: str) -> str:
     return "\n".join(
         [
             "user default off resetkeys resetchannels -@all",
-            _line(
-                "gateway", f"#{gateway_sha256} {keys}", RECORD_COMMANDS + ENTRY_COMMANDS + TRACKING_COMMANDS
-            ),
+            _line("gateway", f"#{gateway_sha256} {keys}", GATEWAY_COMMANDS),
             _line("operator", f"#{operator_sha256} {keys}", RECORD_COMMANDS),
             _line("health", "nopass resetkeys", HEALTH_COMMANDS),
             "",

@@ -19,6 +19,7 @@ from cachewright.stores.redis_generations import RedisGenerationStore
 from cachewright.stores.redis_locks import RedisLockStore
 from cachewright.stores.redis_lookups import LookUps
 from cachewright.stores.redis_markers import RedisMarkerStore
+from cachewright.stores.redis_reclaim import RedisReclaimStore
 from cachewright.stores.redis_record import RedisRecordStore
 from cachewright.stores.redis_scripts import REMOVE_ENTRY, WRITE_ENTRY
 from cachewright.stores.redis_tracking import RedisTrackingStore
@@ -27,7 +28,12 @@ _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=Fal
 
 
 class RedisCacheStore(
-    RedisRecordStore, RedisGenerationStore, RedisLockStore, RedisMarkerStore, RedisTrackingStore
+    RedisRecordStore,
+    RedisGenerationStore,
+    RedisLockStore,
+    RedisMarkerStore,
+    RedisReclaimStore,
+    RedisTrackingStore,
 ):
     """CacheStore on Redis or Valkey."""
 

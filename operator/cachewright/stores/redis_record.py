@@ -14,12 +14,13 @@ from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
 from cachewright.stores.protocols import RecordStore, beginning_of_changes
 from cachewright.stores.redis_client import RedisLink, open_link
+from cachewright.stores.redis_reclaim import RedisReclaimReports
 from cachewright.stores.redis_scripts import PUBLISH_RECORD
 
 _OPERATOR_CONNECTIONS: Final = 2
 
 
-class RedisRecordStore:
+class RedisRecordStore(RedisReclaimReports):
     """RecordStore on Redis or Valkey."""
 
     def __init__(self, link: RedisLink) -> None:

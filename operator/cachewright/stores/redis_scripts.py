@@ -40,6 +40,14 @@ return redis.call('DEL', KEYS[1])
 """
 """KEYS: lock. ARGV: the holder's token. 1 if it was held with that token and is free now, else 0."""
 
+HOLD_LOCK: Final = """
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+"""KEYS: lock. ARGV: token, TTL in ms. 1 if it is held with that token now, else 0."""
+
 RAISE_GENERATIONS: Final = """
 for index = 1, #ARGV do redis.call('HINCRBY', KEYS[1], ARGV[index], 1) end
 return redis.call('HINCRBY', KEYS[1], 'changes', 1)

@@ -1,0 +1,88 @@
+"""Walking over a cache's keys in process memory, removing them, and the reports on it.
+
+A part of MemoryCacheStore; local mode without a server reclaims like everybody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+
+from cachewright.errors import InvalidInput
+from cachewright.keys.digest import key_prefix
+from cachewright.keys.entry_key import janitor_key, janitor_lock_key, keyspace_of_key
+from cachewright.keys.keyspaces import Keyspace
+from cachewright.stores.reclaim import Page, ReclaimReport
+
+
+class MemoryReclaimStore:
+    """ReclaimStore in process memory, over the dictionaries of MemoryCacheStore."""
+
+    __slots__ = ()
+
+    clock: Callable[[], float]
+    _entries: dict[str, tuple[bytes, float]]
+    _locks: dict[str, tuple[str, float]]
+    _reclaims: dict[str, dict[Keyspace, ReclaimReport]]
+    """By the key of the cache's janitor."""
+
+    async def walk(
+        self, cache_id: str, keyspace: Keyspace | None, page_size: int
+    ) -> AsyncGenerator[Page, None]:
+        """Walk once over what was there at the beginning."""
+        names = list(self._entries)
+        for start in range(0, max(1, len(names)), page_size):
+            page = names[start : start + page_size]
+            found = tuple(key for key in page if key in self._entries and _is_within(cache_id, keyspace, key))
+            yield Page(found, len(page))
+
+    async def unlink(self, cache_id: str, keyspace: Keyspace, keys: Sequence[str]) -> int:
+        """Remove keys of a keyspace."""
+        if any(keyspace_of_key(cache_id, key) != keyspace for key in keys):
+            raise InvalidInput(f"not all of these keys lie in keyspace {keyspace}")
+        there = [key for key in dict.fromkeys(keys) if key in self._entries]
+        for key in there:
+            self._forget(key)
+        return len(there)
+
+    async def hold_janitor(self, cache_id: str, token: str, ttl_seconds: float) -> bool:
+        """Take the janitor's lock, or keep it, unless somebody else holds it."""
+        key = janitor_lock_key(cache_id)
+        holder, expires_at = self._locks.get(key, (token, 0.0))
+        if holder != token and self.clock() < expires_at:
+            return False
+        self._locks[key] = (token, self.clock() + ttl_seconds)
+        return True
+
+    async def free_janitor(self, cache_id: str, token: str) -> bool:
+        """Free the janitor's lock if it is held with this token."""
+        key = janitor_lock_key(cache_id)
+        holder, expires_at = self._locks.get(key, ("", 0.0))
+        if holder != token or self.clock() >= expires_at:
+            return False
+        del self._locks[key]
+        return True
+
+    async def write_reclaim(self, cache_id: str, keyspace: Keyspace, report: ReclaimReport) -> None:
+        """Leave a report on a keyspace."""
+        self._reclaims.setdefault(janitor_key(cache_id), {})[keyspace] = report
+
+    async def read_reclaims(
+        self, cache_id: str, keyspaces: Collection[Keyspace]
+    ) -> dict[Keyspace, ReclaimReport]:
+        """Read the reports on these keyspaces."""
+        reports = self._reclaims.get(janitor_key(cache_id), {})
+        return {keyspace: reports[keyspace] for keyspace in keyspaces if keyspace in reports}
+
+    async def forget_reclaims(self, cache_id: str, kept: Collection[Keyspace]) -> None:
+        """Drop the reports on all keyspaces but these."""
+        key = janitor_key(cache_id)
+        self._reclaims[key] = await self.read_reclaims(cache_id, kept)
+
+    def _forget(self, key: str) -> float:
+        raise NotImplementedError
+
+
+def _is_within(cache_id: str, keyspace: Keyspace | None, key: str) -> bool:
+    if keyspace is None:
+        return key.startswith(key_prefix(cache_id))
+    return keyspace_of_key(cache_id, key) == keyspace

@@ -1,0 +1,123 @@
+"""What reclaiming needs of a store, as a Protocol, and the reports that it leaves there.
+
+A keyspace that the record gives up is emptied by a walk over the store's keys. Whoever does that leaves a
+report in the store, where the operator reads it. Implemented beside CacheStore; one contract suite runs on
+every implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+import orjson
+
+from cachewright.errors import InvalidDocument
+from cachewright.keys.keyspaces import Keyspace
+
+REPORT_FORMAT: Final = 1
+"""Format number in a report's JSON; readers take no other for a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One step of a walk over a store's keys."""
+
+    keys: tuple[str, ...]
+    """What was found; a key may be found twice in one walk."""
+    examined: int
+    """About how many keys the server looked at for it, those of others included."""
+
+
+class ReclaimState(StrEnum):
+    """How far the reclaiming of one keyspace is."""
+
+    RUNNING = "running"
+    DONE = "done"
+    """A whole walk over the store found nothing of it."""
+    FAILED = "failed"
+    """To be tried again, but somebody should know."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimReport:
+    """What came of reclaiming one keyspace."""
+
+    state: ReclaimState
+    removed: int = 0
+    """Keys removed so far, by all who worked on it."""
+    problem: str = ""
+    """A sentence, where it failed; holds no key and no secret."""
+    updated_at: float = 0.0
+    """Seconds since the epoch, by the clock of the gateway that wrote it."""
+
+    def to_json(self) -> str:
+        """Render as JSON; the same report gives the same text."""
+        document = {
+            "format": REPORT_FORMAT,
+            "state": self.state.value,
+            "removed": self.removed,
+            "problem": self.problem,
+            "updatedAt": self.updated_at,
+        }
+        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ReclaimReport:
+        """Read what `to_json` wrote; raises InvalidDocument for anything else."""
+        try:
+            document: Any = orjson.loads(text)
+            if document["format"] != REPORT_FORMAT:
+                raise InvalidDocument(f"report format {document['format']!r} is not {REPORT_FORMAT}")
+            return cls(
+                state=ReclaimState(document["state"]),
+                removed=int(document["removed"]),
+                problem=str(document["problem"]),
+                updated_at=float(document["updatedAt"]),
+            )
+        except (ValueError, KeyError, TypeError) as e:
+            raise InvalidDocument(f"not a report: {e}") from e
+
+
+class ReclaimReports(Protocol):
+    """Reports on keyspaces being reclaimed; all the operator needs."""
+
+    async def read_reclaims(
+        self, cache_id: str, keyspaces: Collection[Keyspace]
+    ) -> dict[Keyspace, ReclaimReport]:
+        """Read the reports on these keyspaces; those without one that parses are left out."""
+
+
+class ReclaimStore(ReclaimReports, Protocol):
+    """A store whose keys can be walked over and removed, one cache's at a time."""
+
+    def walk(self, cache_id: str, keyspace: Keyspace | None, page_size: int) -> AsyncGenerator[Page, None]:
+        """Walk once over all keys of a keyspace, or of the whole cache.
+
+        Every key that was there from the beginning of the walk to its end is found. Each page examines about
+        `page_size` keys of the store, so most may be empty. Ends with StoreError where a server was lost on
+        the way, so that a walk that ended by itself was complete. Close it, as by `contextlib.aclosing`.
+        """
+
+    async def unlink(self, cache_id: str, keyspace: Keyspace, keys: Sequence[str]) -> int:
+        """Remove keys of a keyspace; tells how many there were.
+
+        Raises InvalidInput, and removes nothing, where one of them lies outside the keyspace.
+        """
+
+    async def hold_janitor(self, cache_id: str, token: str, ttl_seconds: float) -> bool:
+        """Take the janitor's lock, or keep it, until its TTL ends; False while somebody else holds it.
+
+        It saves work and guards nothing: what two janitors do is what one does.
+        """
+
+    async def free_janitor(self, cache_id: str, token: str) -> bool:
+        """Free the janitor's lock if it is held with this token; tells whether it was."""
+
+    async def write_reclaim(self, cache_id: str, keyspace: Keyspace, report: ReclaimReport) -> None:
+        """Leave a report on a keyspace in place of the last one."""
+
+    async def forget_reclaims(self, cache_id: str, kept: Collection[Keyspace]) -> None:
+        """Drop the reports on all keyspaces but these."""
