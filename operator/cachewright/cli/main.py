@@ -17,6 +17,10 @@ COMMANDS: Final = {
     "local": ("cachewright.cli.local", "serve a manifest on this machine, without a cluster"),
     "stats": ("cachewright.cli.stats", "print what a gateway did, from its admin port"),
     "purge": ("cachewright.cli.purge", "remove one answer from the cache, by its id"),
+    "prefix": (
+        "cachewright.cli.prefix",
+        "tell what prefix caching can bring, from a chat log",
+    ),
     "crd": ("cachewright.cli.crd", "print the CustomResourceDefinition"),
     "operator": ("cachewright.controller.main", "run the operator (in the cluster)"),
     "gateway": ("cachewright.gateway.main", "run one caching gateway"),

@@ -1,1 +1,1 @@
-"""Prefix-caching settings of vLLM, SGLang, TensorRT-LLM and Triton: pure. Nothing is rendered yet."""
+"""What the engines' own prefix caches do with prompts: pure."""
