@@ -103,15 +103,15 @@ async def test_an_empty_body_is_a_body(vectors: VectorSubject) -> None:
 async def test_an_entry_replaces_one_with_the_same_id(vectors: VectorSubject) -> None:
     """Vector, question, nonce and body at once, and whoever knew the old nonce gets no new body."""
     space = await vectors.opened()
-    old, new = vector_entry(1, nonce="old"), vector_entry(1, random_vector("other"), nonce="new")
+    old, new = vector_entry(1, nonce=b"old"), vector_entry(1, random_vector("other"), nonce=b"new")
     await vectors.store.put(space, old)
     await vectors.store.put(space, replace(new, body=b"new"))
     assert await vectors.store.count(space) == 1
     (hit,) = await vectors.store.search(space, new.vector, TENANT, PARTITION, NOW)
-    assert hit.nonce == "new"
+    assert hit.nonce == b"new"
     assert hit.score == pytest.approx(1.0, abs=1e-5)
-    assert await vectors.store.read_body(space, old.id, "old") is None
-    assert await vectors.store.read_body(space, new.id, "new") == b"new"
+    assert await vectors.store.read_body(space, old.id, b"old") is None
+    assert await vectors.store.read_body(space, new.id, b"new") == b"new"
 
 
 async def test_an_entry_may_move_to_another_partition(vectors: VectorSubject) -> None:
@@ -176,8 +176,8 @@ async def test_two_tenants_may_have_entries_of_one_digest(vectors: VectorSubject
     await vectors.store.put(space, mine)
     await vectors.store.put(space, theirs)
     assert await vectors.store.count(space) == 2
-    assert await vectors.store.read_body(space, mine.id, "nonce") == mine.body
-    assert await vectors.store.read_body(space, theirs.id, "nonce") == b"theirs"
+    assert await vectors.store.read_body(space, mine.id, b"nonce") == mine.body
+    assert await vectors.store.read_body(space, theirs.id, b"nonce") == b"theirs"
 
 
 async def test_spaces_know_nothing_of_each_other(vectors: VectorSubject) -> None:
@@ -209,7 +209,7 @@ async def test_removed_entries_are_gone(vectors: VectorSubject) -> None:
     await vectors.store.remove(space, [gone, EntryId(TENANT, "0" * 64), EntryId("tenant-b", gone.digest)])
     await vectors.store.remove(space, [])
     assert await vectors.store.count(space) == 2
-    assert await vectors.store.read_body(space, gone, "nonce") is None
+    assert await vectors.store.read_body(space, gone, b"nonce") is None
     assert "Question 1?" not in await found(vectors, random_vector(1))
 
 

@@ -50,7 +50,7 @@ def vector_entry(
     tenant: str = "tenant-a",
     partition: str = "partition-1",
     dimensions: int = 8,
-    nonce: str = "nonce",
+    nonce: bytes = b"nonce",
     stored_at: float = NOW,
     ttl_seconds: float = 3600.0,
 ) -> VectorEntry:

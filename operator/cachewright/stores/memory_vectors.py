@@ -150,7 +150,7 @@ class MemoryVectorStore:
         found = self._space(space).partitions.get((tenant_tag, partition))
         return found.nearest(vector, now, limit) if found else ()
 
-    async def read_body(self, space: VectorSpace, entry: EntryId, nonce: str) -> bytes | None:
+    async def read_body(self, space: VectorSpace, entry: EntryId, nonce: bytes) -> bytes | None:
         """Read an entry's body."""
         found = self._space(space).entries.get(entry)
         return found.body if found and found.nonce == nonce else None

@@ -102,7 +102,7 @@ class VectorEntry:
     partition: str
     """Digest over everything but the question: entries of other partitions are never found."""
     question: str
-    nonce: str
+    nonce: bytes
     """Repeated in the entry's ticket, which tells whether it still counts."""
     body: bytes
     metadata: str
@@ -121,7 +121,7 @@ class Hit:
     score: float
     """Cosine similarity, from -1 to 1, computed on exact vectors in float32."""
     question: str
-    nonce: str
+    nonce: bytes
     metadata: str
     stored_at: float
     expires_at: float
@@ -164,7 +164,7 @@ class VectorStore(Protocol):
     ) -> Sequence[Hit]:
         """Find the nearest entries of a tenant's partition that expire after `now`, the best first."""
 
-    async def read_body(self, space: VectorSpace, entry: EntryId, nonce: str) -> bytes | None:
+    async def read_body(self, space: VectorSpace, entry: EntryId, nonce: bytes) -> bytes | None:
         """Read an entry's body; None where it is gone or was replaced by one with another nonce."""
 
     async def remove(self, space: VectorSpace, entries: Sequence[EntryId]) -> None:
