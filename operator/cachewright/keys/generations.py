@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from cachewright.keys.context import Document
 from cachewright.keys.digest import ExactQuestion, exact_digest
 from cachewright.keys.fields import encode_fields
+from cachewright.keys.partition import partition_digest
 
 _COUNTER_BYTES: Final = 12
 """Of the keyed digest in a counter's name: two names that meet would only retract more than was asked."""
@@ -75,6 +76,11 @@ class Dependence:
     def digest_at(self, generations: tuple[int, ...]) -> str:
         """Digest the question with the counters at these values."""
         return exact_digest(self.key, self.tenant_tag, self._at(iter(generations)))
+
+    def partition_at(self, generations: tuple[int, ...], body: Mapping[str, Any], where: str) -> str:
+        """Digest all but the question, with the counters at these values; see `keys.partition`."""
+        rest = replace(self._at(iter(generations)), body=body)
+        return partition_digest(self.key, self.tenant_tag, rest, where)
 
     def _at(self, generations: Iterator[int]) -> ExactQuestion:
         context = self.question.context

@@ -72,6 +72,8 @@ class RoutePolicy(_Document):
     """True: a request that names no document is not cached."""
     documents_between: tuple[str, str] | None = None
     """Marks around the id of a document in a request's texts."""
+    question_between: tuple[str, str] | None = None
+    """Marks around the question in the user's last text, or in a prompt; None: all of that text."""
 
 
 class ExactPolicy(_Document):

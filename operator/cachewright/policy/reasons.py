@@ -65,6 +65,47 @@ class BypassReason(StrEnum):
     """The store failed or gave no answer within the budget."""
 
 
+class SemanticReason(StrEnum):
+    """Why a request that the exact layer missed is not answered by the semantic layer."""
+
+    NO_QUESTION = "no_question"
+    """The request does not end with a user's text, or its route's marks are not there exactly once."""
+    PARTS = "parts"
+    """A message has other parts than text."""
+    TOOLS = "tools"
+    """Tools were called in the conversation."""
+    TURNS = "turns"
+    """The conversation is longer than `maxTurns`."""
+    DOCUMENTS = "documents"
+    """The request names documents, and its route does not mark the question in their midst."""
+    NOT_EMBEDDABLE = "not_embeddable"
+    """The question has a token that the embedder does not know, or is longer than its window."""
+    LANGUAGE = "language"
+    """The guard has no words of the question's language."""
+    NARROWED = "narrowed"
+    """The client wants answers to its own words only."""
+    EMPTY = "empty"
+    """Nothing is stored that agrees with the request in all but the question."""
+    BELOW = "below"
+    """No stored question is similar enough."""
+    GUARD = "guard"
+    """Every stored question that is similar enough asks for something else."""
+    GONE = "gone"
+    """What was similar has ended, or was removed or replaced."""
+    SHADOW = "shadow"
+    """There was an answer, and the layer is only tried out."""
+    BUDGET = "budget"
+    """Embedder and store gave no answer within the budget."""
+    EMBEDDER = "embedder"
+    """The embedder failed, or is left alone after a failure."""
+    EMBEDDER_MISMATCH = "embedder_mismatch"
+    """The embedder no longer gives the vectors that this keyspace was made with."""
+    VECTOR_STORE = "vector_store"
+    """The vector store failed, or is left alone after a failure."""
+    NO_KEYSPACE = "no_keyspace"
+    """The record names no keyspace for the semantic layer under this policy."""
+
+
 class RefusalReason(StrEnum):
     """Why an answer is not stored."""
 
