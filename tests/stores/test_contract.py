@@ -207,3 +207,40 @@ async def test_a_removed_marker_is_gone(subject: Subject) -> None:
     for _ in range(2):
         await subject.store.remove_marker(name)
         assert await subject.store.marker_seconds(name) == 0
+
+
+async def test_an_entry_grows_while_it_begins_as_told(subject: Subject) -> None:
+    """Up to a length, and only the one that is meant: another of the same name has another beginning."""
+    marks, name = await published(subject), subject.name()
+    assert not await subject.store.extend(name, b"", b"x", 100)
+    assert await subject.store.write(name, b"\x00one", 60, marks)
+    assert await subject.store.extend(name, b"\x00one", b"\xff\r\n", 7)
+    assert not await subject.store.extend(name, b"\x00one", b"x", 7)
+    assert not await subject.store.extend(name, b"two", b"x", 100)
+    assert (await subject.store.find(name)).value == b"\x00one\xff\r\n"
+
+
+async def test_growing_prolongs_no_life(subject: Subject) -> None:
+    """An entry ends when it was to end."""
+    marks, name = await published(subject), subject.name()
+    assert await subject.store.write(name, b"x", 0.2, marks)
+    await subject.store.extend(name, b"x", b"y", 100)
+
+    async def is_gone() -> bool:
+        return (await subject.store.find(name)).value is None
+
+    await until(is_gone, seconds=5)
+    assert not await subject.store.extend(name, b"x", b"y", 100)
+
+
+async def test_a_count_begins_anew_after_its_ttl(subject: Subject) -> None:
+    """Each name has its own, and the entry of that name is not touched."""
+    name, other = subject.name(), subject.name("ac" * 32)
+    assert [await subject.store.count_up(name, 60) for _ in "123"] == [1, 2, 3]
+    assert await subject.store.count_up(other, 0.1) == 1
+
+    async def begins_anew() -> bool:
+        return await subject.store.count_up(other, 0.1) == 1
+
+    await until(begins_anew, seconds=5)
+    assert (await subject.store.find(name)).value is None

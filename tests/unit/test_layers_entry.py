@@ -23,6 +23,10 @@ ENTRY = Entry("application/json", b'{"a":1}', 1_790_000_000.125, 1800.0)
         body=st.binary(max_size=200),
         stored_at=st.integers(0, 10**13).map(lambda ms: ms / 1000),
         ttl_seconds=st.integers(1, 10**12).map(lambda ms: ms / 1000),
+        usage=st.binary(max_size=50),
+        upstream_seconds=st.integers(0, 10**9).map(lambda ms: ms / 1000),
+        older_seconds=st.integers(0, 10**12).map(lambda ms: ms / 1000),
+        source=st.binary(max_size=49),
     )
 )
 def test_every_entry_comes_back_as_it_was(entry: Entry) -> None:

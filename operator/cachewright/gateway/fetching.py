@@ -354,7 +354,8 @@ def _id(exchange: Exchange, place: Miss) -> str:
 
 def _aged(hit: Hit) -> Hit:
     age_seconds = max(0.0, time.time() - hit.entry.stored_at)
-    return replace(hit, age_seconds=age_seconds, ttl_seconds=hit.entry.ttl_seconds - age_seconds)
+    ttl_seconds = hit.entry.ttl_seconds - age_seconds
+    return replace(hit, age_seconds=age_seconds + hit.entry.older_seconds, ttl_seconds=ttl_seconds)
 
 
 def _for_followers(head: Head) -> Headers:

@@ -120,6 +120,11 @@ class EntryName:
         return f"{self.key}:lock"
 
     @property
+    def count_key(self) -> str:
+        """Key of the count that is kept for this entry; it shares the entry's hash tag."""
+        return f"{self.key}:count"
+
+    @property
     def record_key(self) -> str:
         """Key of the record's copy that shares the entry's hash tag."""
         return record_key(self.cache_id, self.tag)

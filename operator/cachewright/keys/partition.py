@@ -1,4 +1,4 @@
-"""Partitions: from everything about a request but its question to the digest that a semantic match must share.
+"""Partitions: from all of a request but its question to the digest that a semantic match must share.
 
 Two requests meet in the semantic layer only where tenant, path, headers, the rest of the body, context and
 generations are the same; only then are their questions compared. Called by `keys.generations` and so by the

@@ -16,12 +16,13 @@ from cachewright.keys.digest import EntryName
 from cachewright.keys.fields import encode_fields
 from cachewright.policy.answers import KeptAnswer
 
-ENTRY_FORMAT: Final = 2
+ENTRY_FORMAT: Final = 3
 """First byte of every entry; readers treat any other as a miss."""
 
 _SEAL_BYTES: Final = 16
-_HEAD: Final = struct.Struct(">QQQHI")
-"""Stored at, TTL and the upstream's time in milliseconds, lengths of content type and usage."""
+_HEAD: Final = struct.Struct(">QQQQHHI")
+"""Stored at, TTL, the upstream's time and the age before in milliseconds, lengths of content type, source and
+usage."""
 
 _PREFIX_BYTES: Final = 1 + _SEAL_BYTES
 
@@ -40,6 +41,10 @@ class Entry:
     """The event with the usage of a stream; see `policy.answers`."""
     upstream_seconds: float = 0.0
     """What the upstream took for it."""
+    older_seconds: float = 0.0
+    """Age that the answer had already when it was stored: it was copied from another entry."""
+    source: bytes = b""
+    """Link to the entry that it was copied from; see `keys.entry_link`."""
 
     @property
     def answer(self) -> KeptAnswer:
@@ -54,10 +59,12 @@ def encode_entry(entry: Entry, name: EntryName, key: bytes) -> bytes:
         round(entry.stored_at * 1000),
         round(entry.ttl_seconds * 1000),
         round(entry.upstream_seconds * 1000),
+        round(entry.older_seconds * 1000),
         len(content_type),
+        len(entry.source),
         len(entry.usage),
     )
-    rest = head + content_type + entry.usage + entry.body
+    rest = head + content_type + entry.source + entry.usage + entry.body
     return bytes([ENTRY_FORMAT]) + _seal(rest, name, key) + rest
 
 
@@ -68,16 +75,21 @@ def decode_entry(value: bytes, name: EntryName, key: bytes) -> Entry | None:
     seal, rest = value[1:_PREFIX_BYTES], value[_PREFIX_BYTES:]
     if not hmac.compare_digest(seal, _seal(rest, name, key)):
         return None
-    stored_at_ms, ttl_ms, upstream_ms, type_length, usage_length = _HEAD.unpack_from(rest)
-    usage_at = _HEAD.size + type_length
+    stored_at_ms, ttl_ms, upstream_ms, older_ms, type_length, source_length, usage_length = _HEAD.unpack_from(
+        rest
+    )
+    source_at = _HEAD.size + type_length
+    usage_at = source_at + source_length
     body_at = usage_at + usage_length
     return Entry(
-        content_type=rest[_HEAD.size : usage_at].decode(),
+        content_type=rest[_HEAD.size : source_at].decode(),
         body=rest[body_at:],
         stored_at=stored_at_ms / 1000,
         ttl_seconds=ttl_ms / 1000,
         usage=rest[usage_at:body_at],
         upstream_seconds=upstream_ms / 1000,
+        older_seconds=older_ms / 1000,
+        source=rest[source_at:usage_at],
     )
 
 

@@ -52,6 +52,8 @@ class Miss:
 
     name: EntryName
     seen: Marks
+    generations: tuple[int, ...] = ()
+    """What the counters were that the name depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Hit:
     """Where a fresher answer may be stored."""
     is_local: bool = False
     """True where this process had a copy and did not ask the store."""
+    similarity: float | None = None
+    """Set where it was stored for another question: the cosine between the two."""
 
 
 class ExactLayer:
@@ -142,10 +146,30 @@ class ExactLayer:
         ttl_seconds = self._settings.ttl_seconds
         if longest_seconds is not None:
             ttl_seconds = min(ttl_seconds, longest_seconds)
-        entry = Entry(content_type, body, self._wall_clock(), ttl_seconds, usage, upstream_seconds)
+        return await self._store_entry(
+            Entry(content_type, body, self._wall_clock(), ttl_seconds, usage, upstream_seconds), miss
+        )
+
+    async def back_fill(self, miss: Miss, hit: Hit, source: bytes) -> RefusalReason | None:
+        """Store what another layer's hit gave for this question, for no longer than it lives there.
+
+        `source` is the link to that layer's entry. Returns why not, or None once it is stored.
+        """
+        if self._breaker.is_open:
+            return RefusalReason.STORE
+        copy = replace(
+            hit.entry,
+            stored_at=self._wall_clock(),
+            ttl_seconds=min(self._settings.ttl_seconds, hit.ttl_seconds),
+            older_seconds=hit.age_seconds,
+            source=source,
+        )
+        return await self._store_entry(copy, miss)
+
+    async def _store_entry(self, entry: Entry, miss: Miss) -> RefusalReason | None:
         value = encode_entry(entry, miss.name, self._key)
         try:
-            written = await self._store.write(miss.name, value, ttl_seconds, miss.seen)
+            written = await self._store.write(miss.name, value, entry.ttl_seconds, miss.seen)
         except StoreUnavailable:
             self._breaker.trip()
             return RefusalReason.STORE
@@ -211,7 +235,7 @@ class ExactLayer:
                     return BypassReason.NO_RECORD
                 self._known.offer(newer)
             elif found.generations == generations:
-                judged = self._judge(found.value, Miss(name, found.marks))
+                judged = self._judge(found.value, Miss(name, found.marks, generations))
                 if isinstance(judged, Hit):
                     self._keep_copy((keyspace, tenant_tag, digest, counters), judged, started)
                 return judged
@@ -268,7 +292,7 @@ class ExactLayer:
         remaining_seconds = min(entry.ttl_seconds, self._settings.ttl_seconds) - age_seconds
         if remaining_seconds <= 0:
             return place
-        return Hit(entry, age_seconds, remaining_seconds, place, is_local)
+        return Hit(entry, age_seconds + entry.older_seconds, remaining_seconds, place, is_local)
 
     def _finished(self, search: asyncio.Task[Hit | Miss | BypassReason]) -> None:
         self._late.discard(search)

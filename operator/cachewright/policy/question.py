@@ -1,4 +1,4 @@
-"""The question of a request: the one part of it that a semantic match may be fuzzy in, cut out of the rest. Pure.
+"""The question of a request: the part of it that a semantic match may be fuzzy in, cut out of the rest. Pure.
 
 It is the last user text, or what stands between the marks of the route in that text. All else is the rest,
 in which two requests must agree to the byte. Where it is not clear what the question is, the request is left

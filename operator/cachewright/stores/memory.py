@@ -46,6 +46,8 @@ class MemoryCacheStore(MemoryReclaimStore):
     _copies: dict[str, _Copy] = field(default_factory=dict)
     _locks: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Token and end of life by key."""
+    _counts: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Count and end of life by key."""
     _generations: dict[str, dict[str, int]] = field(default_factory=dict)
     """By cache, then by counter."""
     _markers: dict[str, float] = field(default_factory=dict)
@@ -163,6 +165,27 @@ class MemoryCacheStore(MemoryReclaimStore):
             return None
         return token
 
+    async def extend(self, name: EntryName, prefix: bytes, addition: bytes, most_bytes: int) -> bool:
+        """Append to an entry that begins with `prefix`."""
+        value, expires_at = self._entries.get(name.key, (b"", 0.0))
+        is_there = self.clock() < expires_at and value.startswith(prefix)
+        if not is_there or len(value) + len(addition) > most_bytes:
+            return False
+        self._entries[name.key] = (value + addition, expires_at)
+        self._size_bytes += len(addition)
+        self._tell(name.cache_id, [name.key])
+        return True
+
+    async def count_up(self, name: EntryName, ttl_seconds: float) -> int:
+        """Count one more."""
+        count, expires_at = self._counts.pop(name.count_key, (0, 0.0))
+        if self.clock() >= expires_at:
+            count, expires_at = 0, self.clock() + ttl_seconds
+        self._counts[name.count_key] = (count + 1, expires_at)
+        while len(self._counts) > self.max_entries:
+            del self._counts[next(iter(self._counts))]
+        return count + 1
+
     async def ping(self) -> None:
         """Return at once."""
 
@@ -176,6 +199,7 @@ class MemoryCacheStore(MemoryReclaimStore):
         self._size_bytes = 0
         self._copies.clear()
         self._locks.clear()
+        self._counts.clear()
         self._generations.clear()
         self._markers.clear()
         self._reclaims.clear()

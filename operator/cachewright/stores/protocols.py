@@ -127,6 +127,22 @@ class LockStore(Protocol):
         """Return the token that holds the lock; None while it is free."""
 
 
+class TicketStore(Protocol):
+    """Entries that grow, and counts: what the semantic layer keeps beside its vectors."""
+
+    async def extend(self, name: EntryName, prefix: bytes, addition: bytes, most_bytes: int) -> bool:
+        """Append to an entry that begins with `prefix`, leaving its TTL as it is; tells whether it was done.
+
+        It is not where there is no such entry, or where it would come to hold more than `most_bytes`.
+        """
+
+    async def count_up(self, name: EntryName, ttl_seconds: float) -> int:
+        """Count one more for an entry that may not exist, and return the count.
+
+        It begins anew `ttl_seconds` after the first.
+        """
+
+
 class KeyListener(Protocol):
     """Who keeps copies of entries and wants to hear when they are outdated."""
 
@@ -157,6 +173,7 @@ class CacheStore(
     MarkerStore,
     RecordStore,
     ReclaimStore,
+    TicketStore,
     TrackingStore,
     Protocol,
 ):

@@ -22,6 +22,7 @@ from cachewright.stores.redis_markers import RedisMarkerStore
 from cachewright.stores.redis_reclaim import RedisReclaimStore
 from cachewright.stores.redis_record import RedisRecordStore
 from cachewright.stores.redis_scripts import REMOVE_ENTRY, WRITE_ENTRY
+from cachewright.stores.redis_tickets import RedisTicketStore
 from cachewright.stores.redis_tracking import RedisTrackingStore
 
 _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=False).hexdigest()
@@ -33,6 +34,7 @@ class RedisCacheStore(
     RedisLockStore,
     RedisMarkerStore,
     RedisReclaimStore,
+    RedisTicketStore,
     RedisTrackingStore,
 ):
     """CacheStore on Redis or Valkey."""

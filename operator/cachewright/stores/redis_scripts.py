@@ -34,6 +34,26 @@ return redis.call('DEL', KEYS[2])
 Without a record's copy the changes mean nothing yet; it brings a beginning of its own.
 """
 
+EXTEND_ENTRY: Final = """
+local held = redis.call('GET', KEYS[1])
+if not held or string.sub(held, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
+if #held + #ARGV[2] > tonumber(ARGV[3]) then return 0 end
+redis.call('SET', KEYS[1], held .. ARGV[2], 'KEEPTTL')
+return 1
+"""
+"""KEYS: entry. ARGV: what it must begin with, what is appended, longest value. 1 if appended, else 0."""
+
+COUNT_UP: Final = """
+local counted = tonumber(redis.call('GET', KEYS[1]) or '0') + 1
+if counted == 1 then redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])
+else redis.call('SET', KEYS[1], counted, 'KEEPTTL') end
+return counted
+"""
+"""KEYS: count. ARGV: TTL in ms, from the first on. Returns the count.
+
+With commands that entries need anyway, so that no user of a store needs another right.
+"""
+
 RELEASE_LOCK: Final = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
