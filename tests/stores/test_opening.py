@@ -35,7 +35,7 @@ def test_what_is_no_store(url: str) -> None:
 async def test_memory_is_bounded_in_bytes() -> None:
     """The oldest entries go first, replacing one counts once, and one that is too large is not kept."""
     store = open_store(memory_url(1000))
-    record = Record("0" * 16, 1, 1)
+    record = Record("0" * 16, 0, 0).with_layer("Exact", name(1).keyspace.id, "binding", "t")
     await store.publish_record(record)
 
     async def put(number: int, size_bytes: int) -> None:

@@ -119,7 +119,7 @@ async def test_a_failover_is_followed(sentinels: Topology, opened: Opener) -> No
     async def is_written() -> bool:
         try:
             marks = (await subject.store.find(subject.name())).marks
-            return marks is not None and await subject.store.write(subject.name(), b"x", 60, marks)
+            return marks is not None and bool(await subject.store.write(subject.name(), b"x", 60, marks))
         except StoreUnavailable:
             return False
 

@@ -19,7 +19,7 @@ from cachewright.layers.exact import ExactLayer, ExactSettings, Hit, Miss
 from cachewright.layers.known_record import KnownRecord
 from cachewright.policy.reasons import BypassReason, RefusalReason
 from cachewright.stores.memory import MemoryCacheStore
-from cachewright.stores.protocols import Found, Marks
+from cachewright.stores.protocols import Found, Marks, WriteOutcome
 from tests.support.waiting import until
 
 CACHE = "c" * 16
@@ -42,7 +42,7 @@ class UnreliableStore(MemoryCacheStore):
         await self._obey()
         return await MemoryCacheStore.find(self, name, counters)
 
-    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> WriteOutcome:
         """Do as told, then write."""
         await self._obey()
         return await MemoryCacheStore.write(self, name, value, ttl_seconds, seen)

@@ -129,10 +129,20 @@ class EntryName:
         """Key of the record's copy that shares the entry's hash tag."""
         return record_key(self.cache_id, self.tag)
 
+    @property
+    def heartbeat_key(self) -> str:
+        """Key of the operator's heartbeat that shares the entry's hash tag."""
+        return heartbeat_key(self.cache_id, self.tag)
+
 
 def record_key(cache_id: str, tag: str) -> str:
     """Name the record's copy under one hash tag."""
     return f"{{{KEY_SCHEME}:{cache_id}:{tag}}}:record"
+
+
+def heartbeat_key(cache_id: str, tag: str) -> str:
+    """Name the operator's heartbeat under one hash tag."""
+    return f"{{{KEY_SCHEME}:{cache_id}:{tag}}}:heartbeat"
 
 
 def key_prefix(cache_id: str) -> str:

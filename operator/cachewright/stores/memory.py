@@ -14,10 +14,18 @@ from cachewright.errors import StoreRefused
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName, record_key
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.keys.permission import WritePermission
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
 from cachewright.stores.memory_reclaim import MemoryReclaimStore
-from cachewright.stores.protocols import Found, KeyListener, Marks, beginning_of_changes
+from cachewright.stores.protocols import (
+    Found,
+    KeyListener,
+    Marks,
+    WriteOutcome,
+    beginning_of_changes,
+    step_of_changes,
+)
 from cachewright.stores.reclaim import ReclaimReport
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
@@ -54,6 +62,8 @@ class MemoryCacheStore(MemoryReclaimStore):
     """End of life by key."""
     _reclaims: dict[str, dict[Keyspace, ReclaimReport]] = field(default_factory=dict)
     """By the key of the cache's janitor."""
+    _heartbeats: dict[str, float] = field(default_factory=dict)
+    """End of life by cache."""
     _listeners: list[tuple[str, KeyListener]] = field(default_factory=list)
 
     async def read_record(self, cache_id: str) -> Record | None:
@@ -68,9 +78,17 @@ class MemoryCacheStore(MemoryReclaimStore):
             self._copies[record.cache_id] = _Copy(record)
         elif record.revision > copy.record.revision:
             copy.record = record
-            copy.changes += 1
+            copy.changes += step_of_changes()
         self._tell(record.cache_id, [record_key(record.cache_id, tag) for tag in TAGS])
         return self._copies[record.cache_id].record.revision
+
+    async def beat(self, cache_id: str, revision: int, seconds: float) -> bool:
+        """Allow writes to the keyspaces that need the heartbeat for so long."""
+        copy = self._copies.get(cache_id)
+        if copy is None or copy.record.revision != revision:
+            return False
+        self._heartbeats[cache_id] = self.clock() + seconds
+        return True
 
     async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
         """Read an entry together with the marks and generation counters of its cache."""
@@ -81,10 +99,14 @@ class MemoryCacheStore(MemoryReclaimStore):
         raised = self._generations.get(name.cache_id, {})
         return Found(self._marks(name.cache_id), value, tuple(raised.get(counter, 0) for counter in counters))
 
-    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
-        """Write an entry unless the marks of its cache changed since `seen`."""
-        if self._marks(name.cache_id) != seen:
-            return False
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> WriteOutcome:
+        """Write an entry unless its marks changed since `seen` or its keyspace may not be written to."""
+        copy = self._copies.get(name.cache_id)
+        if copy is None or Marks(copy.record.revision, copy.changes) != seen:
+            return WriteOutcome.CHANGED
+        is_beating = self.clock() < self._heartbeats.get(name.cache_id, 0.0)
+        if not WritePermission.of(copy.record).allows(name.keyspace, is_beating=is_beating):
+            return WriteOutcome.READONLY
         if len(value) > self.max_bytes:
             raise StoreRefused("write: the entry is larger than the store")
         self._forget(name.key)
@@ -95,7 +117,7 @@ class MemoryCacheStore(MemoryReclaimStore):
             evicted.append(next(iter(self._entries)))
             self._forget(evicted[-1])
         self._tell(name.cache_id, [name.key, *evicted])
-        return True
+        return WriteOutcome.WRITTEN
 
     async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> None:
         """Raise counters by one, and the number of changes."""
@@ -103,13 +125,13 @@ class MemoryCacheStore(MemoryReclaimStore):
         for counter in counters:
             raised[counter] = raised.get(counter, 0) + 1
         if (copy := self._copies.get(cache_id)) is not None:
-            copy.changes += 1
+            copy.changes += step_of_changes()
         self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
 
     async def remove(self, name: EntryName) -> bool:
         """Remove an entry and raise the changes of its cache."""
         if copy := self._copies.get(name.cache_id):
-            copy.changes += 1
+            copy.changes += step_of_changes()
         expires_at = self._forget(name.key)
         self._tell(name.cache_id, [name.record_key, name.key])
         return self.clock() < expires_at
@@ -203,6 +225,7 @@ class MemoryCacheStore(MemoryReclaimStore):
         self._generations.clear()
         self._markers.clear()
         self._reclaims.clear()
+        self._heartbeats.clear()
         for _, listener in self._listeners:
             listener.keys_lost()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, Protocol
 
 from cachewright.keys.credentials import MarkerName
@@ -18,6 +19,9 @@ from cachewright.stores.reclaim import ReclaimReports, ReclaimStore
 
 _BEGINNING_BITS: Final = 48
 """Lua and JSON hold whole numbers up to 53 bits exactly."""
+
+_STEP_BITS: Final = 20
+"""Four thousand million changes fit beside a beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,28 @@ def beginning_of_changes() -> int:
     write that was under way then would be let in, past a retraction that nobody remembers.
     """
     return secrets.randbits(_BEGINNING_BITS)
+
+
+def step_of_changes() -> int:
+    """Choose by how much one change raises the number of changes.
+
+    By chance, so that a store which failed over to an older copy of itself, and lost some changes, does not
+    come to marks that somebody saw before it did: after as many other changes they would else be the same.
+    """
+    return 1 + secrets.randbits(_STEP_BITS)
+
+
+class WriteOutcome(Enum):
+    """What became of a write; true only where the entry was written."""
+
+    WRITTEN = "written"
+    CHANGED = "changed"
+    """The marks are no longer those that were seen."""
+    READONLY = "readonly"
+    """The keyspace may not be written to now: its record says so, or the operator's heartbeat is missing."""
+
+    def __bool__(self) -> bool:
+        return self is WriteOutcome.WRITTEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +87,13 @@ class RecordStore(ReclaimReports, Protocol):
         Returns the revision that the store holds afterwards: greater than ours when somebody was ahead.
         """
 
+    async def beat(self, cache_id: str, revision: int, seconds: float) -> bool:
+        """Allow writes to the keyspaces that need the heartbeat for so long, by the store's own clock.
+
+        Only under tags whose copy of the record holds this very revision; tells whether all do. Where it is
+        false the copy is newer, or the store lost something: publish, and beat again.
+        """
+
     async def aclose(self) -> None:
         """Close all connections."""
 
@@ -74,8 +107,11 @@ class EntryStore(Protocol):
         `counters` are names that `keys.generations` gives.
         """
 
-    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
-        """Write an entry unless the marks of its hash tag changed since `seen`; tells whether it was."""
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> WriteOutcome:
+        """Write an entry unless the marks of its hash tag changed since `seen`.
+
+        Nor where the record's copy does not give its keyspace free; see `keys.permission`.
+        """
 
     async def remove(self, name: EntryName) -> bool:
         """Remove an entry and raise the changes under its hash tag; tells whether there was one.

@@ -13,7 +13,8 @@ from typing import Final
 from redis.exceptions import NoScriptError
 
 from cachewright.keys.digest import EntryName
-from cachewright.stores.protocols import CacheStore, Found, Marks
+from cachewright.keys.permission import spaced
+from cachewright.stores.protocols import CacheStore, Found, Marks, WriteOutcome, step_of_changes
 from cachewright.stores.redis_client import Client, RedisLink, open_link
 from cachewright.stores.redis_generations import RedisGenerationStore
 from cachewright.stores.redis_locks import RedisLockStore
@@ -24,6 +25,8 @@ from cachewright.stores.redis_record import RedisRecordStore
 from cachewright.stores.redis_scripts import REMOVE_ENTRY, WRITE_ENTRY
 from cachewright.stores.redis_tickets import RedisTicketStore
 from cachewright.stores.redis_tracking import RedisTrackingStore
+
+_OUTCOMES: Final = {1: WriteOutcome.WRITTEN, 0: WriteOutcome.CHANGED, -1: WriteOutcome.READONLY}
 
 _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=False).hexdigest()
 
@@ -49,17 +52,19 @@ class RedisCacheStore(
         """Read an entry, the marks of its hash tag and generation counters there, in one round trip."""
         return await self._look_ups.find(name, counters)
 
-    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> bool:
-        """Write an entry unless the marks of its hash tag changed since `seen`."""
+    async def write(self, name: EntryName, value: bytes, ttl_seconds: float, seen: Marks) -> WriteOutcome:
+        """Write an entry unless its marks changed since `seen` or its keyspace may not be written to."""
         ttl_ms = max(1, round(ttl_seconds * 1000))
-        arguments: list[str | int | bytes] = [seen.revision, seen.changes, ttl_ms, value]
+        marks, keyspace = (seen.revision, seen.changes), spaced(name.keyspace)
+        arguments: list[str | int | bytes] = [*marks, ttl_ms, value, keyspace]
+        keys = [name.record_key, name.key, name.heartbeat_key]
         async with self._link.use("write") as client:
-            return await self._run_write(client, [name.record_key, name.key], arguments) == 1
+            return _OUTCOMES[await self._run_write(client, keys, arguments)]
 
     async def remove(self, name: EntryName) -> bool:
         """Remove an entry and raise the changes under its hash tag."""
         async with self._link.use("remove") as client:
-            return int(await client.eval(REMOVE_ENTRY, 2, name.record_key, name.key)) == 1
+            return int(await client.eval(REMOVE_ENTRY, 2, name.record_key, name.key, step_of_changes())) == 1
 
     async def ping(self) -> None:
         """Return once the store has answered."""

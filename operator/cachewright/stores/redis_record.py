@@ -9,13 +9,14 @@ from contextlib import suppress
 from typing import Final
 
 from cachewright.errors import InvalidDocument
-from cachewright.keys.digest import record_key
+from cachewright.keys.digest import heartbeat_key, record_key
+from cachewright.keys.permission import WritePermission, spaced
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
-from cachewright.stores.protocols import RecordStore, beginning_of_changes
+from cachewright.stores.protocols import RecordStore, beginning_of_changes, step_of_changes
 from cachewright.stores.redis_client import RedisLink, open_link
 from cachewright.stores.redis_reclaim import RedisReclaimReports
-from cachewright.stores.redis_scripts import PUBLISH_RECORD
+from cachewright.stores.redis_scripts import BEAT, PUBLISH_RECORD
 
 _OPERATOR_CONNECTIONS: Final = 2
 
@@ -42,15 +43,25 @@ class RedisRecordStore(RedisReclaimReports):
 
     async def publish_record(self, record: Record) -> int:
         """Write the record under every tag where its revision is greater, in one round trip."""
-        text, beginning = record.to_json(), beginning_of_changes()
+        text, permission = record.to_json(), WritePermission.of(record)
+        arguments = (record.revision, text, beginning_of_changes(), step_of_changes())
+        permissions = (spaced(*permission.free), spaced(*permission.fenced))
         async with self._link.use("publish the record") as client:
             pipeline = client.pipeline(transaction=False)
             for tag in TAGS:
-                pipeline.eval(
-                    PUBLISH_RECORD, 1, record_key(record.cache_id, tag), record.revision, text, beginning
-                )
+                pipeline.eval(PUBLISH_RECORD, 1, record_key(record.cache_id, tag), *arguments, *permissions)
             held: list[int] = await pipeline.execute()
         return max(held)
+
+    async def beat(self, cache_id: str, revision: int, seconds: float) -> bool:
+        """Set the heartbeat under every tag whose copy holds this revision, in one round trip."""
+        ttl_ms = max(1, round(seconds * 1000))
+        async with self._link.use("beat") as client:
+            pipeline = client.pipeline(transaction=False)
+            for tag in TAGS:
+                keys = (record_key(cache_id, tag), heartbeat_key(cache_id, tag))
+                pipeline.eval(BEAT, len(keys), *keys, revision, ttl_ms)
+            return all(await pipeline.execute())
 
     async def aclose(self) -> None:
         """Close all connections."""

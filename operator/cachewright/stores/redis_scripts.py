@@ -7,29 +7,46 @@ from typing import Final
 PUBLISH_RECORD: Final = """
 local held = tonumber(redis.call('HGET', KEYS[1], 'revision') or '-1')
 if held >= tonumber(ARGV[1]) then return held end
-redis.call('HSET', KEYS[1], 'revision', ARGV[1], 'record', ARGV[2])
+redis.call('HSET', KEYS[1], 'revision', ARGV[1], 'record', ARGV[2], 'free', ARGV[5], 'fenced', ARGV[6])
 if held < 0 then redis.call('HSET', KEYS[1], 'changes', ARGV[3]) end
-redis.call('HINCRBY', KEYS[1], 'changes', 1)
+redis.call('HINCRBY', KEYS[1], 'changes', ARGV[4])
 return tonumber(ARGV[1])
 """
-"""KEYS: record copy. ARGV: revision, JSON, where to begin to count changes if there is no copy yet.
+"""KEYS: record copy. ARGV: revision, JSON, where to begin to count changes if there is no copy yet, by how
+much to raise them, keyspaces that may be written to, those of them that need the heartbeat.
 
-Writes only what is greater; returns the revision held then.
+The keyspaces are separated, begun and ended with a space. Writes only what is greater; returns the revision
+held then.
 """
 
+BEAT: Final = """
+if redis.call('HGET', KEYS[1], 'revision') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], '1', 'PX', ARGV[2])
+return 1
+"""
+"""KEYS: record copy, heartbeat. ARGV: revision that the copy must hold, TTL in ms. 1 if set, else 0."""
+
 WRITE_ENTRY: Final = """
-local held = redis.call('HMGET', KEYS[1], 'revision', 'changes')
+local held = redis.call('HMGET', KEYS[1], 'revision', 'changes', 'free', 'fenced')
 if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] then return 0 end
+if not string.find(held[3] or '', ARGV[5], 1, true) then
+    if not string.find(held[4] or '', ARGV[5], 1, true) then return -1 end
+    if redis.call('EXISTS', KEYS[3]) == 0 then return -1 end
+end
 redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[3])
 return 1
 """
-"""KEYS: record copy, entry. ARGV: revision and changes as seen, TTL in ms, value. 1 if written, else 0."""
+"""KEYS: record copy, entry, heartbeat. ARGV: revision and changes as seen, TTL in ms, value, keyspace between
+spaces.
+
+1 if written, 0 if the marks are others, -1 if the keyspace may not be written to now.
+"""
 
 REMOVE_ENTRY: Final = """
-redis.call('HINCRBY', KEYS[1], 'changes', 1)
+redis.call('HINCRBY', KEYS[1], 'changes', ARGV[1])
 return redis.call('DEL', KEYS[2])
 """
-"""KEYS: record copy, entry. 1 if there was an entry, else 0.
+"""KEYS: record copy, entry. ARGV: by how much to raise the changes. 1 if there was an entry, else 0.
 
 Without a record's copy the changes mean nothing yet; it brings a beginning of its own.
 """
@@ -69,7 +86,10 @@ return 1
 """KEYS: lock. ARGV: token, TTL in ms. 1 if it is held with that token now, else 0."""
 
 RAISE_GENERATIONS: Final = """
-for index = 1, #ARGV do redis.call('HINCRBY', KEYS[1], ARGV[index], 1) end
-return redis.call('HINCRBY', KEYS[1], 'changes', 1)
+for index = 2, #ARGV do redis.call('HINCRBY', KEYS[1], ARGV[index], 1) end
+return redis.call('HINCRBY', KEYS[1], 'changes', ARGV[1])
 """
-"""KEYS: record copy. ARGV: counters. Raises each by one, and the changes; returns the changes."""
+"""KEYS: record copy. ARGV: by how much to raise the changes, counters. Raises each counter by one.
+
+Returns the changes.
+"""
