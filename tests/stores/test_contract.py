@@ -10,6 +10,7 @@ import pytest
 
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.keys.record import KeyspaceState, Record
 from cachewright.stores.protocols import Found, Marks, WriteOutcome
 from tests.stores.conftest import Subject
 from tests.support.waiting import until
@@ -108,6 +109,65 @@ async def test_only_keyspaces_of_the_record_are_written_to(subject: Subject) -> 
         assert await subject.store.write(other, b"x", 60, marks) is WriteOutcome.READONLY
         assert (await subject.store.find(other)).value is None
     assert await subject.store.write(name, b"x", 60, marks) is WriteOutcome.WRITTEN
+
+
+async def test_a_keyspace_that_is_readonly_is_read_and_not_written(subject: Subject) -> None:
+    """Until a later record makes it active again; a write from between is dropped for good."""
+    active = subject.record(1)
+    marks = await published(subject, 1)
+    assert await subject.store.write(subject.name(), b"x", 60, marks)
+    layers = {"Exact": replace(active.layers["Exact"], state=KeyspaceState.READONLY)}
+    await subject.store.publish_record(replace(active, revision=2, layers=layers))
+    found = await subject.store.find(subject.name())
+    assert found.value == b"x"
+    assert found.marks is not None
+    assert await subject.store.write(subject.name(), b"y", 60, marks) is WriteOutcome.CHANGED
+    assert await subject.store.write(subject.name(), b"y", 60, found.marks) is WriteOutcome.READONLY
+    await subject.store.publish_record(replace(active, revision=3))
+    after = (await subject.store.find(subject.name())).marks
+    assert after is not None
+    assert await subject.store.write(subject.name(), b"y", 60, found.marks) is WriteOutcome.CHANGED
+    assert await subject.store.write(subject.name(), b"y", 60, after) is WriteOutcome.WRITTEN
+
+
+def fenced(subject: Subject, revision: int) -> Record:
+    """Return a record whose keyspace is bound to a workload, and another layer's that is not."""
+    record = replace(subject.record(revision), fenced=True)
+    layer = replace(record.layers["Exact"], model_version="v1", workload="w1")
+    free = replace(layer, keyspace=Keyspace("e" * 16, 77), model_version="", workload="")
+    return replace(record, layers={"Exact": layer, "Embedding": free})
+
+
+async def test_a_fenced_keyspace_is_written_to_while_the_heart_beats(subject: Subject) -> None:
+    """Not before, and not after; what does not depend on the model needs no heart."""
+    await subject.store.publish_record(fenced(subject, 1))
+    marks = (await subject.store.find(subject.name())).marks
+    assert marks is not None
+    free = replace(subject.name(), keyspace=Keyspace("e" * 16, 77))
+    assert await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
+    assert await subject.store.write(free, b"x", 60, marks)
+    assert await subject.store.beat(subject.cache_id, 1, 60)
+    assert await subject.store.write(subject.name(), b"x", 60, marks)
+    assert await subject.store.beat(subject.cache_id, 1, 0.05)  # a later one counts, also where it is shorter
+
+    async def is_refused() -> bool:
+        return await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
+
+    await until(is_refused, seconds=5)
+    assert await subject.store.write(free, b"x", 60, marks)
+    assert (await subject.store.find(subject.name())).value == b"x"
+
+
+async def test_the_heart_beats_for_the_revision_that_is_held(subject: Subject) -> None:
+    """Neither an empty store nor one that holds another record takes a heartbeat."""
+    assert not await subject.store.beat(subject.cache_id, 1, 60)
+    await subject.store.publish_record(fenced(subject, 2))
+    for revision in (1, 3):
+        assert not await subject.store.beat(subject.cache_id, revision, 60)
+    marks = (await subject.store.find(subject.name())).marks
+    assert marks is not None
+    assert await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
+    assert await subject.store.beat(subject.cache_id, 2, 60)
 
 
 async def test_a_removed_entry_is_gone(subject: Subject) -> None:

@@ -11,10 +11,10 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
 from cachewright.errors import InvalidInput, StoreRefused, StoreUnavailable
-from cachewright.keys.digest import record_key
+from cachewright.keys.digest import heartbeat_key, record_key
 from cachewright.keys.scheme import TAGS
 from cachewright.stores import redis_client
-from cachewright.stores.protocols import CacheStore
+from cachewright.stores.protocols import CacheStore, WriteOutcome
 from cachewright.stores.redis_entries import open_cache_store
 from cachewright.stores.redis_record import open_record_store
 from tests.stores.conftest import Subject
@@ -96,6 +96,42 @@ async def test_the_operator_publishes_with_its_rights(server: RedisServer, root:
     finally:
         await operator.aclose()
     assert len(await root.keys(f"{{cw1:{server.cache_id}:*}}:record")) == len(TAGS)
+
+
+async def test_the_operator_beats_with_its_rights(server: RedisServer, root: Redis) -> None:
+    """Under all 64 hash tags, each with a TTL of its own; one tag that lost its copy is told of."""
+    record = Subject(open_cache_store(server.url("gateway")), server.cache_id).record(4)
+    operator = open_record_store(server.url("operator"))
+    try:
+        await operator.publish_record(record)
+        assert await operator.beat(server.cache_id, 4, 600)
+        for tag in TAGS:
+            assert 590_000 < await root.pttl(heartbeat_key(server.cache_id, tag)) <= 600_000
+        await root.delete(record_key(server.cache_id, "07"))
+        assert not await operator.beat(server.cache_id, 4, 600)
+        assert await operator.publish_record(record) == 4
+        assert await operator.beat(server.cache_id, 4, 600)
+    finally:
+        await operator.aclose()
+
+
+async def test_a_copy_from_before_there_were_permissions_is_completed(
+    server: RedisServer, store: CacheStore, root: Redis
+) -> None:
+    """Publishing the same revision again makes it writable; nothing else about it changes."""
+    subject = Subject(store, server.cache_id)
+    await store.publish_record(subject.record(1))
+    for tag in TAGS:
+        await root.hdel(record_key(server.cache_id, tag), "free", "fenced")
+    marks = (await store.find(subject.name())).marks
+    assert marks is not None
+    assert await store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
+    assert await store.publish_record(subject.record(1)) == 1
+    marks = (await store.find(subject.name())).marks
+    assert marks is not None
+    assert await store.write(subject.name(), b"x", 60, marks)
+    assert await store.publish_record(subject.record(1)) == 1
+    assert (await store.find(subject.name())).marks == marks
 
 
 async def test_copies_that_do_not_parse_count_as_absent(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from cachewright.keys.keyspaces import Keyspace
-from cachewright.keys.record import Record
+from cachewright.keys.record import KeyspaceState, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,13 @@ class WritePermission:
 
     @classmethod
     def of(cls, record: Record) -> Self:
-        """Read a record: active keyspaces only."""
-        return cls(tuple(layer.keyspace for layer in record.layers.values()), ())
+        """Read a record: active keyspaces only, and those that depend on the model under its fence."""
+        active = [layer for layer in record.layers.values() if layer.state is KeyspaceState.ACTIVE]
+        fenced = [layer for layer in active if record.fenced and (layer.workload or layer.model_version)]
+        return cls(
+            tuple(layer.keyspace for layer in active if layer not in fenced),
+            tuple(layer.keyspace for layer in fenced),
+        )
 
     def allows(self, keyspace: Keyspace, *, is_beating: bool) -> bool:
         """Tell whether a keyspace may be written to now."""

@@ -6,17 +6,19 @@ from typing import Final
 
 PUBLISH_RECORD: Final = """
 local held = tonumber(redis.call('HGET', KEYS[1], 'revision') or '-1')
-if held >= tonumber(ARGV[1]) then return held end
+local offered = tonumber(ARGV[1])
+if held > offered then return held end
+if held == offered and redis.call('HGET', KEYS[1], 'free') then return held end
 redis.call('HSET', KEYS[1], 'revision', ARGV[1], 'record', ARGV[2], 'free', ARGV[5], 'fenced', ARGV[6])
 if held < 0 then redis.call('HSET', KEYS[1], 'changes', ARGV[3]) end
 redis.call('HINCRBY', KEYS[1], 'changes', ARGV[4])
-return tonumber(ARGV[1])
+return offered
 """
 """KEYS: record copy. ARGV: revision, JSON, where to begin to count changes if there is no copy yet, by how
 much to raise them, keyspaces that may be written to, those of them that need the heartbeat.
 
-The keyspaces are separated, begun and ended with a space. Writes only what is greater; returns the revision
-held then.
+The keyspaces are separated, begun and ended with a space. Writes only what is greater, or completes a copy
+from before there were permissions; returns the revision held then.
 """
 
 BEAT: Final = """
