@@ -61,15 +61,7 @@ class Kubectl:
     @contextlib.contextmanager
     def forward(self, target: str, port: int) -> Iterator[int]:
         """Forward a free local port to a pod or Service while the block runs; yields the local port."""
-        command = [tool("kubectl"), "--namespace", self.namespace, "port-forward", target, f":{port}"]
-        process = subprocess.Popen(
-            command,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        process = self.open("port-forward", target, f":{port}")
         try:
             yield _forwarded_port(process, target)
         finally:
@@ -77,6 +69,17 @@ class Kubectl:
             process.wait(timeout=10)
             if process.stdout:
                 process.stdout.close()
+
+    def open(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start kubectl and return the process, whose output, with its complaints, is text to be read."""
+        return subprocess.Popen(
+            [tool("kubectl"), "--namespace", self.namespace, *arguments],
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HELM_NAMESPACE": self.namespace}
