@@ -122,7 +122,8 @@ class Summary:
 
     def __str__(self) -> str:
         said = ", ".join(f"{count} by version {version or '?'}" for version, count in self.versions.items())
-        return f"{self.statuses.total()} answers in {self.seconds:.0f} s ({self.rate:.0f}/s), {self.hits} hits, {said}"
+        pace = f"{self.statuses.total()} answers in {self.seconds:.0f} s ({self.rate:.0f}/s)"
+        return f"{pace}, {self.hits} hits, {said}"
 
 
 @dataclass

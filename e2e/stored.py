@@ -1,4 +1,4 @@
-"""What a managed store holds, keyspace by keyspace: each entry opened with the cache's key, as gateways do."""
+"""What a managed store holds, keyspace by keyspace: entries opened with the cache's key, as gateways do."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Watch:
         return list(self._states)
 
     def wait_until(self, what: str, holds: Callable[[State], bool], timeout_seconds: float = 120.0) -> State:
-        """Wait until the newest state is as wanted, and return it; raises ClusterError with the newest one."""
+        """Wait until the newest state is as wanted, and return it; raises ClusterError."""
 
         def probe() -> State | None:
             newest = self._states[-1]
@@ -93,5 +93,3 @@ class Watch:
             document, _ = _DECODER.raw_decode(text)
             self._states.append(State(time.monotonic(), document))
             text = ""
-
-

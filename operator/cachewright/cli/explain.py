@@ -17,7 +17,15 @@ from cachewright.cli.explain_live import CLUSTER, LOCAL, LayerNumbers, Live, rea
 from cachewright.cli.manifests import Manifest
 from cachewright.cli.validate import STDIN, Report, findings, is_ours, manifests_in
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec
-from cachewright.reconcile.explanation import ABSENT, UNKNOWN_KEY, Change, Explanation, Fate, LayerFate, explain
+from cachewright.reconcile.explanation import (
+    ABSENT,
+    UNKNOWN_KEY,
+    Change,
+    Explanation,
+    Fate,
+    LayerFate,
+    explain,
+)
 
 EXAMPLES: Final = """\
 examples:
@@ -103,12 +111,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare, print what was found, and return the exit code."""
-    wanted = 1 if options.live else 2
     try:
-        if len(options.files) != wanted:
-            needed = "one -f, the new edition" if options.live else "two -f: the old edition, then the new one"
-            raise InvalidInput(f"explain takes {needed}")
-        explained = _against_live(options) if options.live else _against_file(*options.files)
+        explained = _against_live(options) if options.live else _against_file(options)
     except InvalidInput as e:
         print(e, file=sys.stderr)
         return FAILED
@@ -116,7 +120,10 @@ def run(options: argparse.Namespace) -> int:
     return COSTS if any(each.explanation.costs for each in explained) else 0
 
 
-def _against_file(old_file: str, new_file: str) -> list[Explained]:
+def _against_file(options: argparse.Namespace) -> list[Explained]:
+    if len(options.files) != 2:
+        raise InvalidInput("explain takes two -f, the old edition and the new one, or --live and one -f")
+    old_file, new_file = options.files
     if old_file == new_file == STDIN:
         raise InvalidInput("standard input can be read once only: give one of the two -f a file")
     old, new = _read(old_file), _read(new_file)
@@ -135,6 +142,8 @@ def _against_file(old_file: str, new_file: str) -> list[Explained]:
 
 
 def _against_live(options: argparse.Namespace) -> list[Explained]:
+    if len(options.files) != 1:
+        raise InvalidInput("explain --live takes one -f, the new edition")
     new = _read(options.files[0])
     if not new.found:
         raise InvalidInput(f"{options.files[0]}: there is no InferenceCache")
@@ -148,7 +157,8 @@ def _against_live(options: argparse.Namespace) -> list[Explained]:
                 name, namespace or options.namespace, kubectl=options.kubectl, context=options.context
             )
         _refuse_broken(file, manifest, live.document)
-        told = explain(live.document, manifest.value, live.record, live.key_id or UNKNOWN_KEY, live.now)
+        old, wanted = live.enacted(live.document), live.enacted(manifest.value)
+        told = explain(old, wanted, live.record, live.key_id or UNKNOWN_KEY, live.now)
         explained.append(Explained(live.cache, told, live))
     return explained
 

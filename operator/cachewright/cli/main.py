@@ -14,6 +14,7 @@ from typing import Final
 
 COMMANDS: Final = {
     "validate": ("cachewright.cli.validate", "check InferenceCache manifests without a cluster"),
+    "explain": ("cachewright.cli.explain", "tell which layers a change would empty, and why"),
     "local": ("cachewright.cli.local", "serve a manifest on this machine, without a cluster"),
     "stats": ("cachewright.cli.stats", "print what a gateway did, from its admin port"),
     "purge": ("cachewright.cli.purge", "remove one answer from the cache, by its id"),
@@ -34,6 +35,7 @@ EXAMPLES: Final = """\
 examples:
   cachewright validate -f examples/quickstart.yaml
   cachewright validate -f manifests/ --output json
+  cachewright explain -f old.yaml -f new.yaml
   cachewright local -f examples/quickstart.yaml
   cachewright crd | kubectl apply -f -
   cachewright COMMAND --help

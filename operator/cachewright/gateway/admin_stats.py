@@ -51,6 +51,11 @@ def collect_stats(
     }
 
 
+def layer_stats(samples: Iterable[Sample]) -> list[dict[str, Any]]:
+    """Tell of each layer by samples of any number of gateways; `cachewright explain` adds them up so."""
+    return _layers(_Counts.of(samples))
+
+
 def _layers(counts: _Counts) -> list[dict[str, Any]]:
     """Tell of each layer in the order of asking; what one has not, the next is asked for."""
     asked = sum(

@@ -53,6 +53,16 @@ class Keeper:
             raise RuntimeError("no edition was taken yet")
         return self._edition
 
+    @property
+    def document(self) -> object:
+        """The object in use, as it was written."""
+        return self._declared.document if self._declared else None
+
+    @property
+    def upstream_url(self) -> str | None:
+        """Where misses go in place of the manifest's upstream; None: there."""
+        return self.edition.cache.spec.upstream.url if self._upstream.url is not None else None
+
     def secrets(self, declared: Declared) -> SecretValues:
         """Return all values that are known now; raises InvalidInput."""
         return gather(self._options, declared.secrets)

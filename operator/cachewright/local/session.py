@@ -34,7 +34,7 @@ from cachewright.local.numbers import Tally, take_tally
 from cachewright.local.run_store import RunStore
 from cachewright.local.secret_options import SecretOption
 from cachewright.local.stand_in import StandIn
-from cachewright.local.state_folder import StateFolder, default_state_folder, write_private
+from cachewright.local.state_folder import Running, StateFolder, default_state_folder, write_private
 from cachewright.local.store_choice import GivenUrl, StoreChoice, choose_store
 from cachewright.local.telling import PlainLines, Quiet, Teller
 
@@ -131,6 +131,13 @@ class LocalSession:
         await self._process.start()
         closing.push_async_callback(self._stop_gateway)
         await self._ready()
+        self._run_folder = state.run
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell other commands what runs."""
+        keeper = self._keeper
+        Running(keeper.document, self._facts().metrics_url, keeper.upstream_url).write(self._run_folder)
 
     async def _ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -217,6 +224,7 @@ class LocalSession:
 
     async def _enacted(self, edition: Edition) -> None:
         self._store.resize(_max_memory_bytes(edition.cache))
+        self._publish()
         deadline = time.monotonic() + ENACT_SECONDS
         while self._revision() < edition.record.revision:
             if time.monotonic() > deadline:

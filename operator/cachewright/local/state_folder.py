@@ -7,18 +7,22 @@ store that outlives us. One run at a time: the folder is locked.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self, TextIO
+from typing import Any, Final, Self, TextIO
 
-from cachewright.errors import InvalidDocument, LocalError
+from cachewright.errors import InvalidDocument, InvalidInput, LocalError
 from cachewright.keys.digest import parse_digest_key
 from cachewright.keys.record import RECORD_DATA_KEY, Record
 
 DIGEST_KEY: Final = "digest-key"
+RUNNING: Final = "running.json"
+"""In the folder of the run: what other commands need to know of it."""
 
 
 def default_state_folder(name: str) -> Path:
@@ -26,6 +30,35 @@ def default_state_folder(name: str) -> Path:
     home = os.environ.get("XDG_STATE_HOME")
     base = Path(home) if home and Path(home).is_absolute() else Path.home() / ".local/state"
     return base / "cachewright/local" / name
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A run, as other commands find it."""
+
+    document: Any
+    """The InferenceCache in use, as it was written."""
+    metrics_url: str
+    upstream_url: str | None = None
+    """Where misses go in place of the document's upstream; None: there."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read it from a state folder; raises InvalidInput where nothing runs."""
+        try:
+            told = json.loads((path / "run" / RUNNING).read_bytes())
+            return cls(told["document"], str(told["metricsURL"]), told["upstreamURL"])
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            raise InvalidInput(f"no `cachewright local` is running with {path}; see --state-dir") from e
+
+    def write(self, run: Path) -> None:
+        """Write it into the folder of the run."""
+        told = {
+            "document": self.document,
+            "metricsURL": self.metrics_url,
+            "upstreamURL": self.upstream_url,
+        }
+        write_private(run / RUNNING, json.dumps(told))
 
 
 class StateFolder:

@@ -1,7 +1,7 @@
-"""From two editions of a spec to what the change does to each layer's keyspace, and which field does it. Pure.
+"""From two editions of a spec to what the change does to each layer, and which field does it. Pure.
 
-The record machine itself is asked: once for the whole change, and once for each changed field alone. So what is
-told here is what the operator will do, for every layer there is. Called by `cachewright explain`.
+The record machine itself is asked: once for the whole change, and once for each changed field alone. So what
+is told here is what the operator will do, for every layer there is. Called by `cachewright explain`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.crd.defaulting import with_defaults
 from cachewright.crd.schema import object_schema
+from cachewright.crd.validation import load
+from cachewright.errors import InvalidSpec
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.reconcile.wanted_record import wanted_record
@@ -125,20 +125,20 @@ class _Replay:
         self._key_id = key_id
         self._now = now
         fresh = record or Record("0" * 16, revision=0, incarnation=0)
-        self.record = self._wanted(InferenceCache.model_validate_json(json.dumps(before)), fresh)
+        self.record = self._wanted(load(before), fresh)
 
     def after(self, changes: tuple[Change, ...]) -> Record:
-        """Return the record after these changes alone; raises ValidationError where they make no object."""
+        """Return the record after these changes alone; raises InvalidSpec where they make no valid object."""
         document = deepcopy(self._before)
         for change in changes:
             _put(document, change.steps, change.after)
-        return self._wanted(InferenceCache.model_validate_json(json.dumps(document)), self.record)
+        return self._wanted(load(document), self.record)
 
     def moves(self, layer: str, changes: tuple[Change, ...]) -> bool:
         """Tell whether these changes alone take a layer out of its keyspace."""
         try:
             record = self.after(changes)
-        except ValidationError:
+        except InvalidSpec:
             return False  # half of a change that belongs together
         return _keyspace(record, layer) != _keyspace(self.record, layer)
 
@@ -171,8 +171,8 @@ def _fate(before: Keyspace | None, after: Keyspace | None, record: Record, whole
         return Fate.SURVIVES
     if after in {past.keyspace for past in record.past}:
         return Fate.RETURNS
-    retained = {past.keyspace for past in whole.in_state(KeyspaceState.RETAINED)}
-    return Fate.ROTATES if before in retained else Fate.REVOKED
+    dead = {past.keyspace for past in whole.in_state(KeyspaceState.DELETING)}
+    return Fate.REVOKED if before in dead else Fate.ROTATES
 
 
 def _keyspace(record: Record, layer: str) -> Keyspace | None:
