@@ -45,6 +45,8 @@ FULL: Final[Document] = {
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {
         "model": {"name": "m", "aliases": ["m-1", "m-2"], "version": "1"},
+        "epoch": 2,
+        "rotation": {"retain": "24h", "maxRetained": 3},
         "upstream": {
             "url": "https://engine:8000/v1",
             "timeout": "120s",
@@ -74,7 +76,7 @@ FULL: Final[Document] = {
             {"name": "other", "match": {"path": "/v1/completions"}},
         ],
         "stores": {"redis": {"managed": {"flavor": "Redis", "maxMemory": "256Mi", **_PLACEMENT}}},
-        "layers": {"exact": {"ttl": "30m", "local": {"maxEntries": 10_000, "ttl": "30s"}}},
+        "layers": {"exact": {"ttl": "30m", "local": {"maxEntries": 10_000, "ttl": "30s"}, "epoch": 1}},
         "limits": {
             "budget": {"exact": "5ms", "total": "50ms"},
             "coalesceTimeout": "2s",

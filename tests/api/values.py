@@ -92,6 +92,9 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.model.aliases": ([[], [f"a{n}" for n in range(32)]], [[f"a{n}" for n in range(33)]]),
     "spec.model.aliases[0]": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
     "spec.model.version": (["2026-11-28", "Auto", "v" * 128], ["", "a b", "ä", "v" * 129]),
+    "spec.epoch": ([0, 2**31 - 1, 1.0], [-1, 2**31, 1.5]),
+    "spec.rotation.retain": _DURATIONS,
+    "spec.rotation.maxRetained": ([0, 32], [-1, 33, 1.5]),
     "spec.upstream.url": (
         [
             "https://a",
@@ -157,6 +160,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.layers.exact.ttl": _DURATIONS,
     "spec.layers.exact.local.maxEntries": ([0, 1_000_000], [-1, 1_000_001, 1.5, "2"]),
     "spec.layers.exact.local.ttl": _DURATIONS,
+    "spec.layers.exact.epoch": ([0, 2**31 - 1], [-1, 2**31, 1.5]),
     "spec.limits.budget.exact": (["1ms", "50ms", "0s50ms"], ["51ms", *_DURATIONS[1]]),
     "spec.limits.budget.total": (["5ms", "1h"], _DURATIONS[1]),
     "spec.limits.coalesceTimeout": (["1ms", "1m", "60s"], ["61s", *_DURATIONS[1]]),

@@ -26,6 +26,7 @@ RECORD = Record(
             KeyspaceState.READONLY,
             model_version="2026-11-28",
             workload="feed" * 4,
+            rolled_back=True,
         ),
     },
     immutable={"stores.redis": "external"},

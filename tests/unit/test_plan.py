@@ -127,7 +127,7 @@ def test_generated_values_are_kept(world: World) -> None:
     ],
 )
 def test_a_changed_fingerprint_moves_the_record_at_once(world: World, change: dict[str, Any]) -> None:
-    """A new id, a new incarnation, revision +1; the old keyspace is gone from the record."""
+    """A new id, a new incarnation, revision +1; the old keyspace is retained."""
     before = world.record()
     world.change(**change)
     world.settle()
@@ -135,6 +135,7 @@ def test_a_changed_fingerprint_moves_the_record_at_once(world: World, change: di
     assert after.revision == before.revision + 1
     assert after.layers["Exact"].keyspace.id != before.layers["Exact"].keyspace.id
     assert after.layers["Exact"].keyspace.incarnation == before.incarnation + 1
+    assert [past.keyspace for past in after.past] == [before.layers["Exact"].keyspace]
     assert world.store_record == after
 
 
@@ -164,14 +165,15 @@ def test_a_version_bump_rolls_no_gateway(world: World) -> None:
     assert world.children["Deployment", "demo-gateway"]["spec"]["template"] == before
 
 
-def test_setting_a_version_back_never_revives_the_old_incarnation(world: World) -> None:
-    """Without retention yet, a way back is a new incarnation of the old id."""
+def test_setting_a_version_back_brings_its_keyspace_back(world: World) -> None:
+    """Within the retention it is the same keyspace, entries included; the other one is retained in turn."""
     first = world.record().layers["Exact"].keyspace
     for version in ("2026-12-01", "2026-11-28"):
         world.change(model={"name": "demo-model", "version": version})
         world.settle()
-    last = world.record().layers["Exact"].keyspace
-    assert (last.id, last.incarnation) == (first.id, 3)
+    record = world.record()
+    assert record.layers["Exact"].keyspace == first
+    assert [(past.keyspace.incarnation, past.state) for past in record.past] == [(2, "retained")]
 
 
 def test_a_wiped_record_is_restored_from_the_store(world: World) -> None:
@@ -189,6 +191,56 @@ def test_a_wiped_record_without_a_store_goes_on_above_what_status_remembers(worl
     world.store_record, world.store_up = None, False
     world.step()
     assert world.record().layers["Exact"].keyspace.incarnation > before.incarnation
+
+
+def test_after_the_loss_of_record_and_copy_no_number_is_given_twice(world: World) -> None:
+    """Revision and incarnation go on from the time; what status remembers is to be deleted."""
+    world.change(model={"name": "demo-model", "version": "2026-12-01"})
+    world.settle()
+    before = world.record()
+    del world.children["ConfigMap", "demo-record"]
+    world.store_record, world.store_up = None, False
+    world.step()
+    record = world.record()
+    assert record.revision > int(NOW.timestamp())
+    assert record.layers["Exact"].keyspace.incarnation > int(NOW.timestamp())
+    assert {past.keyspace for past in record.past} == set(before.keyspaces())
+    assert {past.state for past in record.past} == {"deleting"}
+    world.settle()
+    assert not world.step().writes
+
+
+def test_a_record_brought_back_by_a_backup_yields_to_the_newer_copy_in_the_store(world: World) -> None:
+    """What was decided since the backup stays decided; the ConfigMap follows."""
+    old = copy.deepcopy(world.children["ConfigMap", "demo-record"])
+    world.change(epoch=1)
+    world.settle()
+    newer = world.record()
+    world.children["ConfigMap", "demo-record"]["data"] = old["data"]
+    assert world.record() != newer
+    world.settle()
+    assert world.record() == newer
+
+
+def test_a_plan_says_when_a_retention_ends(world: World) -> None:
+    """So that a pass comes by then although nothing will have happened."""
+    assert world.step().due is None
+    world.change(model={"name": "demo-model", "version": "2026-12-01"}, rotation={"retain": "90m"})
+    world.settle()
+    assert world.step().due == NOW + timedelta(minutes=90)
+    assert world.document["status"]["retained"] == [
+        {
+            "layer": "Exact",
+            "keyspace": str(world.record().past[0].keyspace),
+            "state": "Retained",
+            "modelVersion": "2026-11-28",
+            "until": "2026-11-30T13:30:00Z",
+        }
+    ]
+    world.now += timedelta(minutes=90)
+    world.settle()
+    assert world.step().due is None
+    assert world.document["status"]["retained"][0]["state"] == "Deleting"
 
 
 def test_a_damaged_record_is_replaced(world: World) -> None:

@@ -13,6 +13,7 @@ from cachewright.api.layers import LayersSpec
 from cachewright.api.limits import Limits
 from cachewright.api.model import ModelSpec, UpstreamSpec
 from cachewright.api.names import MAX_NAME_LENGTH
+from cachewright.api.rotation import Epoch, RotationSpec
 from cachewright.api.routes import Route
 from cachewright.api.status import InferenceCacheStatus
 from cachewright.api.stores import StoresSpec
@@ -77,6 +78,12 @@ class InferenceCacheSpec(ApiModel):
 
     model: ModelSpec
     """The model whose answers are cached."""
+    epoch: Epoch = 0
+    """Raise it to revoke every entry of every layer at once: nothing is retained, and there is no way back.
+    For answers that must never be seen again, or weights that were replaced in place. Lowering it does
+    nothing."""
+    rotation: RotationSpec = Field(default_factory=RotationSpec)
+    """How keyspaces are rotated, retained and brought back."""
     upstream: UpstreamSpec
     """Where answers come from."""
     tenancy: TenancySpec

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from cachewright.api.base import ApiModel, Rule
 from cachewright.api.durations import Duration
+from cachewright.api.rotation import Epoch
 
 
 class LocalCopies(ApiModel):
@@ -29,6 +30,8 @@ class ExactLayer(ApiModel):
     """How long an answer is served; it never slides."""
     local: LocalCopies = Field(default_factory=LocalCopies)
     """Copies in the gateways' memory."""
+    epoch: Epoch = 0
+    """Raise it to revoke every entry of this layer at once, as `spec.epoch` does for all."""
 
 
 class LayersSpec(ApiModel):

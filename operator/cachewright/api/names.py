@@ -34,5 +34,12 @@ LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 ANNOTATION_CHECKSUM_PREFIX: Final = "checksum.cachewright.dev/"
 """On pod templates: a checksum per input that must roll the pods when it changes."""
 
+ANNOTATION_MODEL_VERSION: Final = "cachewright.dev/model-version"
+"""On the engine's pod template: the version of the model that these pods serve."""
+
+ANNOTATION_WORKLOAD_SERVES: Final = "cachewright.dev/workload-serves"
+"""On an InferenceCache, value `<identity>/<version>`: pods of this identity serve this version, whatever
+else speaks against it."""
+
 MAX_NAME_LENGTH: Final = 40
 """Leaves room for the longest suffix we append within the 63 characters of a DNS label."""

@@ -43,6 +43,22 @@ class LayerStatus(ApiModel):
     """When that keyspace became active."""
 
 
+class RetainedKeyspace(ApiModel):
+    """A keyspace that is no longer in use."""
+
+    layer: Annotated[str, Field(min_length=1, max_length=32)]
+    """Name of the layer that used it."""
+    keyspace: Annotated[str, Field(min_length=1, max_length=64)]
+    """Its name, `<id>-<incarnation>`."""
+    state: Literal["Retained", "Deleting"]
+    """Retained: a rollback brings it back. Deleting: its space is being reclaimed, and nothing brings it
+    back."""
+    model_version: Annotated[str, Field(max_length=128)] | None = None
+    """Version of the model whose answers it holds, where the layer depends on that."""
+    until: Timestamp
+    """When its retention ends, or, where it is being deleted, when that was decided."""
+
+
 class InferenceCacheStatus(ApiModel):
     """What the operator has seen."""
 
@@ -62,3 +78,8 @@ class InferenceCacheStatus(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     """The layers as they are served now."""
+    retained: Annotated[list[RetainedKeyspace], Field(max_length=64)] | None = Field(
+        default=None,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["keyspace"]},
+    )
+    """Keyspaces that are no longer in use and not yet gone, the latest first."""

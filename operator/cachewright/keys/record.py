@@ -63,6 +63,8 @@ class LayerRecord:
 
     An active keyspace with a workload may be written only under a heartbeat where the record is fenced.
     """
+    rolled_back: bool = False
+    """True where it was retained before it came into use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Record:
             raise InvalidDocument(f"not a record: {e}") from e
 
 
-def _layer_json(layer: LayerRecord) -> dict[str, str]:
+def _layer_json(layer: LayerRecord) -> dict[str, str | bool]:
     return {
         "keyspace": str(layer.keyspace),
         "binding": layer.binding,
@@ -194,6 +196,7 @@ def _layer_json(layer: LayerRecord) -> dict[str, str]:
         "state": str(layer.state),
         "modelVersion": layer.model_version,
         "workload": layer.workload,
+        "rolledBack": layer.rolled_back,
     }
 
 
@@ -237,6 +240,7 @@ def _layer(layer: Any) -> LayerRecord:  # noqa: ANN401 - JSON
         state=state,
         model_version=str(layer.get("modelVersion", "")),
         workload=str(layer.get("workload", "")),
+        rolled_back=bool(layer.get("rolledBack", False)),
     )
 
 

@@ -16,7 +16,7 @@ from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.api.names import KIND, LABEL_CACHE, LABEL_MANAGED_BY, LABEL_USE
 from cachewright.errors import StoreError
 from cachewright.kube.protocol import CHILD_KINDS, SECRETS, KubeClient, ResourceKind
-from cachewright.reconcile.plan import cache_id_of, parse_record
+from cachewright.reconcile.known_record import cache_id_of, parse_record
 from cachewright.reconcile.secret_uses import secret_uses
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.state import (

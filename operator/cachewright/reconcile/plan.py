@@ -12,13 +12,14 @@ from datetime import datetime
 from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.crd.validation import load
-from cachewright.errors import InvalidDocument, InvalidSpec
+from cachewright.errors import InvalidSpec
 from cachewright.keys.digest import key_id_of
-from cachewright.keys.keyspaces import Keyspace
-from cachewright.keys.record import RECORD_DATA_KEY, Record
-from cachewright.reconcile.checks import first_finding, immutable_choices
+from cachewright.keys.record import Record
+from cachewright.reconcile.checks import first_finding
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
 from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis_credentials_of
+from cachewright.reconcile.known_record import best_record, restored_record
+from cachewright.reconcile.rotation import next_end
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record
 from cachewright.render.children import build_children
@@ -31,7 +32,7 @@ from cachewright.stores.redis_acl import acl_lines
 
 def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     """Decide what to write; a plan with `blocked` set writes nothing but status."""
-    record, record_version = _live_record(observed)
+    record, record_version = best_record(observed)
     try:
         cache = load(observed.document)
     except InvalidSpec as e:
@@ -40,7 +41,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     if blocked is not None:
         return Plan(blocked=blocked, cache=cache, record=record)
     key_id = key_id_of(digest_key_of(observed))
-    wanted = wanted_record(cache, record or _restored_record(cache, observed), key_id, now)
+    wanted = wanted_record(cache, record or restored_record(observed, now), key_id, now)
     children = build_children(cache, _inputs(observed, wanted, cache), settings)
     marked = [with_rendered_digest(child) for child in children]
     stale = record is None or wanted != record or not _record_is_as_wanted(cache, observed, wanted)
@@ -51,57 +52,8 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         applies=tuple(child for child in marked if not _stands(observed, child)),
         deletes=tuple(_superfluous(observed, marked)),
         publish=wanted if _store_is_behind(observed, wanted) else None,
+        due=next_end(wanted),
     )
-
-
-def cache_id_of(uid: str) -> str:
-    """Name a cache in keys: 16 hex digits from the object's uid."""
-    return hashlib.sha256(f"cachewright/cache/{uid}".encode()).hexdigest()[:16]
-
-
-def _live_record(observed: Observed) -> tuple[Record | None, str | None]:
-    """Read the record and the version it stands at; a damaged one counts as none but is replaced."""
-    live = observed.children.get(("ConfigMap", record_name(observed.name)))
-    if live is None:
-        return None, None
-    return parse_record(live), str(live["metadata"]["resourceVersion"])
-
-
-def parse_record(config_map: Manifest) -> Record | None:
-    """Read the record from its ConfigMap; None where it is damaged."""
-    try:
-        return Record.from_json((config_map.get("data") or {})[RECORD_DATA_KEY])
-    except (KeyError, InvalidDocument):
-        return None
-
-
-def _restored_record(cache: InferenceCache, observed: Observed) -> Record:
-    """Start a record where there is none: from the store's copy, else above what status remembers.
-
-    A wiped record must never hand out an incarnation twice.
-    """
-    cache_id = cache_id_of(str(observed.document["metadata"]["uid"]))
-    copy = observed.store.record
-    if copy is not None and copy.cache_id == cache_id:
-        return copy
-    incarnations = [keyspace.incarnation for keyspace in _remembered_keyspaces(observed)]
-    return Record(
-        cache_id=cache_id,
-        revision=0,
-        incarnation=max(incarnations, default=0),
-        immutable=immutable_choices(cache),
-    )
-
-
-def _remembered_keyspaces(observed: Observed) -> list[Keyspace]:
-    """Read the keyspaces that status names; what somebody edited into nonsense is passed over."""
-    keyspaces = []
-    for layer in (observed.document.get("status") or {}).get("layers") or []:
-        try:
-            keyspaces.append(Keyspace.parse(str(layer.get("keyspace", ""))))
-        except InvalidDocument:
-            continue
-    return keyspaces
 
 
 def _inputs(observed: Observed, record: Record, cache: InferenceCache) -> RenderInputs:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import structlog
 
@@ -25,6 +26,10 @@ from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
 from cachewright.reconcile.status import build_status, is_same_status, status_manifest
 
 log = structlog.get_logger(__name__)
+
+
+DUE_MARGIN_SECONDS: Final = 1.0
+"""Timestamps have whole seconds; a little later is surely over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,10 @@ class Reconciler:
         if store_trouble or written:
             # Our own writes come back as events; the timer is for what sends none, such as a store.
             return Outcome(requeue_after_seconds=self.settings.retry_store_seconds, ready=ready)
-        return Outcome(ready=ready)
+        if planned.due is None:
+            return Outcome(ready=ready)
+        wait = max((planned.due - self.clock()).total_seconds(), 0.0) + DUE_MARGIN_SECONDS
+        return Outcome(requeue_after_seconds=wait, ready=ready)
 
 
 def _condition(status: Manifest, kind: ConditionType) -> Manifest:

@@ -7,6 +7,7 @@ and `status` tells all three.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -139,6 +140,8 @@ class Plan:
     applies: tuple[Manifest, ...] = ()
     deletes: tuple[Manifest, ...] = ()
     publish: Record | None = None
+    due: datetime | None = None
+    """When something is to be done although nothing will have happened; None: never."""
 
     @property
     def writes(self) -> bool:

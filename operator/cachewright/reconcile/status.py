@@ -12,12 +12,14 @@ from typing import Any, Final, Literal
 from cachewright.api.conditions import ConditionType, Reason
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import API_VERSION, KIND
+from cachewright.keys.record import KeyspaceState, Record
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
 from cachewright.reconcile.state import Applied, Finding, Manifest, Observed, Plan
 from cachewright.reconcile.timestamps import to_timestamp
 from cachewright.render.metadata import endpoint_url
 
 MAX_MESSAGE_LENGTH: Final = 4096
+MAX_RETAINED_SHOWN: Final = 64
 
 
 def build_status(observed: Observed, plan: Plan, applied: Applied, now: datetime) -> Manifest:
@@ -36,7 +38,23 @@ def build_status(observed: Observed, plan: Plan, applied: Applied, now: datetime
             {"name": name, "keyspace": str(layer.keyspace), "since": layer.since}
             for name, layer in sorted(plan.record.layers.items())
         ]
+    if plan.record is not None and plan.record.past:
+        status["retained"] = retained_status(plan.record)
     return status
+
+
+def retained_status(record: Record) -> list[Manifest]:
+    """List keyspaces that are no longer in use, the latest first."""
+    return [
+        {
+            "layer": past.layer,
+            "keyspace": str(past.keyspace),
+            "state": "Retained" if past.state is KeyspaceState.RETAINED else "Deleting",
+            **({"modelVersion": past.model_version} if past.model_version else {}),
+            "until": past.until,
+        }
+        for past in reversed(record.past)
+    ][:MAX_RETAINED_SHOWN]
 
 
 def status_manifest(observed: Observed, status: Manifest) -> Manifest:

@@ -1,31 +1,61 @@
 """From a spec and the record as it stands to the record as it must be. Pure.
 
-Called by plan, and by local mode, so that a change moves a layer to a new keyspace in both alike.
+Called by plan, by local mode and by `cachewright explain`, so that a change means the same in all of them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
-from cachewright.api.inference_cache import InferenceCache
-from cachewright.keys.fingerprints import exact_binding, exact_fingerprint, keyspace_id
+from cachewright.api.durations import parse_duration_seconds
+from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
 from cachewright.keys.record import Record
 from cachewright.reconcile.checks import immutable_choices
-from cachewright.reconcile.timestamps import to_timestamp
+from cachewright.reconcile.layer_rows import LayerRow, layer_rows
+from cachewright.reconcile.rotation import RotationRules, at_next_revision, next_record
+from cachewright.reconcile.serving import Wish, serving
+from cachewright.reconcile.workload import WorkloadSeen
 
-EXACT: Final = "Exact"
+
+def wanted_record(
+    cache: InferenceCache,
+    record: Record,
+    key_id: str,
+    now: datetime,
+    workload: WorkloadSeen | None = None,
+) -> Record:
+    """Move layers to the keyspaces that the spec and the workload's pods call for; leave all others alone.
+
+    `workload` None means that there are no pods to look at, as in local mode: nothing is fenced then.
+    """
+    wish = wish_of(cache, fenced=workload is not None)
+    seen = workload or WorkloadSeen()
+    served = serving(record, wish, seen)
+    rows = rows_at(cache.spec, key_id, served.version)
+    wanted = next_record(record, rows, served, wish, seen, rules_of(cache.spec), now)
+    return at_next_revision(record, replace(wanted, immutable=immutable_choices(cache)))
 
 
-def wanted_record(cache: InferenceCache, record: Record, key_id: str, now: datetime) -> Record:
-    """Move layers whose fingerprint changed to a new keyspace; leave all others as they are."""
-    wanted = record
-    binding = exact_binding(cache.spec, key_id)
-    identity = keyspace_id(exact_fingerprint(cache.spec, key_id))
-    active = record.layers.get(EXACT)
-    if cache.spec.layers.exact is None:
-        if active is not None:
-            wanted = wanted.without_layer(EXACT)
-    elif active is None or active.keyspace.id != identity or active.binding != binding:
-        wanted = wanted.with_layer(EXACT, identity, binding, to_timestamp(now))
-    return wanted.with_immutable(immutable_choices(cache))
+def rows_at(spec: InferenceCacheSpec, key_id: str, version: str) -> tuple[LayerRow, ...]:
+    """Return the rows of `spec` as if its model's version were this one.
+
+    While nobody knows which version is served, it is empty: what depends on it has no keyspace until then.
+    """
+    model = spec.model.model_copy(update={"version": version})
+    rows = layer_rows(spec.model_copy(update={"model": model}), key_id)
+    return tuple(row for row in rows if version or not row.depends_on_model)
+
+
+def wish_of(cache: InferenceCache, fenced: bool) -> Wish:
+    """Return what the object says about version and fence."""
+    return Wish(version=cache.spec.model.version, fenced=fenced)
+
+
+def rules_of(spec: InferenceCacheSpec) -> RotationRules:
+    """Return what the spec says about keyspaces that go out of use."""
+    return RotationRules(
+        retain_seconds=parse_duration_seconds(spec.rotation.retain),
+        max_retained=spec.rotation.max_retained,
+        epoch=spec.epoch,
+    )

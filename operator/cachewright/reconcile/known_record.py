@@ -1,0 +1,79 @@
+"""Which record to go on from: the ConfigMap's, the store's copy, or what is left when both are lost. Pure.
+
+Called by plan. Whatever was lost, no incarnation is given twice and no revision is lower than one that
+gateways may have seen: else a dead keyspace could come back to life, or gateways would not follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from cachewright.errors import InvalidDocument
+from cachewright.keys.keyspaces import Keyspace
+from cachewright.keys.record import RECORD_DATA_KEY, KeyspaceState, PastKeyspace, Record
+from cachewright.reconcile.state import Manifest, Observed
+from cachewright.reconcile.timestamps import to_timestamp
+from cachewright.render.metadata import record_name
+
+
+def cache_id_of(uid: str) -> str:
+    """Name a cache in keys: 16 hex digits from the object's uid."""
+    return hashlib.sha256(f"cachewright/cache/{uid}".encode()).hexdigest()[:16]
+
+
+def parse_record(config_map: Manifest) -> Record | None:
+    """Read the record from its ConfigMap; None where it is damaged."""
+    try:
+        return Record.from_json((config_map.get("data") or {})[RECORD_DATA_KEY])
+    except (KeyError, InvalidDocument):
+        return None
+
+
+def best_record(observed: Observed) -> tuple[Record | None, str | None]:
+    """Return the record, and the version of the ConfigMap that it replaces.
+
+    A damaged ConfigMap counts as none but is replaced. One that is older than the store's copy was brought
+    back by a backup: what was decided since stands in the copy alone.
+    """
+    live = observed.children.get(("ConfigMap", record_name(observed.name)))
+    version = str(live["metadata"]["resourceVersion"]) if live else None
+    record = parse_record(live) if live else None
+    copy = observed.store.record
+    cache_id = record.cache_id if record else cache_id_of(str(observed.document["metadata"]["uid"]))
+    if copy is None or copy.cache_id != cache_id:
+        return record, version
+    if record is None or copy.revision > record.revision:
+        return copy, version
+    return record, version
+
+
+def restored_record(observed: Observed, now: datetime) -> Record:
+    """Begin a record where neither ConfigMap nor store has one.
+
+    A new object starts from nothing. For one that has a past, revision and incarnation go on from the time in
+    seconds, which no counter has reached; what status remembers is to be deleted, since nobody knows any more
+    what it was made under.
+    """
+    cache_id = cache_id_of(str(observed.document["metadata"]["uid"]))
+    if "observedGeneration" not in (observed.document.get("status") or {}):
+        return Record(cache_id=cache_id, revision=0, incarnation=0)
+    remembered = _remembered(observed, to_timestamp(now))
+    seconds = int(now.timestamp())
+    incarnation = max((seconds, *(past.keyspace.incarnation for past in remembered)))
+    return Record(cache_id=cache_id, revision=seconds, incarnation=incarnation, past=remembered)
+
+
+def _remembered(observed: Observed, now: str) -> tuple[PastKeyspace, ...]:
+    """Read the keyspaces that status names; what somebody edited into nonsense is passed over."""
+    status = observed.document.get("status") or {}
+    named = [(each.get("name"), each) for each in status.get("layers") or []]
+    named += [(each.get("layer"), each) for each in status.get("retained") or []]
+    found: dict[Keyspace, PastKeyspace] = {}
+    for layer, each in named:
+        try:
+            keyspace = Keyspace.parse(str(each.get("keyspace", "")))
+        except InvalidDocument:
+            continue
+        found[keyspace] = PastKeyspace(str(layer), keyspace, "", KeyspaceState.DELETING, now, now)
+    return tuple(found[keyspace] for keyspace in sorted(found))

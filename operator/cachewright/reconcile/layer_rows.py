@@ -1,0 +1,61 @@
+"""From a spec to the layers it asks for, each with the keyspace it must use. Pure; one row a layer.
+
+`wanted_record` and `cachewright explain` read the rows, so that both see the same rotations. A layer that is
+added to the product is added here, and rotates, is fenced, retained and rolled back like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from cachewright.api.inference_cache import InferenceCacheSpec
+from cachewright.keys.fingerprints import exact_binding, exact_fingerprint, keyspace_id
+
+EXACT: Final = "Exact"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    """One layer that the spec asks for."""
+
+    name: str
+    keyspace_id: str
+    """16 hex digits of the fingerprint; another id is another keyspace."""
+    binding: str
+    """What a gateway must enact to use the keyspace."""
+    model_version: str | None
+    """Version of the model that its answers come from; None where it depends on none, and is not fenced."""
+    epoch: int = 0
+    """The layer's own epoch."""
+
+    @property
+    def depends_on_model(self) -> bool:
+        """Tell whether the layer rotates with the model, and so is fenced."""
+        return self.model_version is not None
+
+
+Builder = Callable[[InferenceCacheSpec, str], LayerRow | None]
+
+
+def layer_rows(spec: InferenceCacheSpec, key_id: str) -> tuple[LayerRow, ...]:
+    """Return a row for each layer that `spec` asks for; `key_id` names the cache's digest key."""
+    rows = (build(spec, key_id) for build in BUILDERS)
+    return tuple(row for row in rows if row is not None)
+
+
+def _exact(spec: InferenceCacheSpec, key_id: str) -> LayerRow | None:
+    if spec.layers.exact is None:
+        return None
+    return LayerRow(
+        name=EXACT,
+        keyspace_id=keyspace_id(exact_fingerprint(spec, key_id)),
+        binding=exact_binding(spec, key_id),
+        model_version=spec.model.version,
+        epoch=spec.layers.exact.epoch,
+    )
+
+
+BUILDERS: Final[tuple[Builder, ...]] = (_exact,)
+"""Each gives the row of one layer, or None where the spec leaves the layer out."""

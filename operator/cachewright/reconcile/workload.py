@@ -1,0 +1,109 @@
+"""What the engine's pods run: from pods as the API server gives them to identities. Pure.
+
+An identity is the annotation `cachewright.dev/model-version` on the pod where there is one, else a digest of
+image, command, arguments and environment. `observe` builds a `WorkloadSeen` in each pass; `rotation` allows
+writes by it, and takes a new identity for evidence that a new version is served.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from cachewright.api.names import ANNOTATION_MODEL_VERSION
+from cachewright.keys.fields import encode_fields
+
+Pod = Mapping[str, Any]
+
+IDENTITY_LENGTH: Final = 16
+"""Hex digits of an identity."""
+
+TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
+"""A pod in one of these has no running container, and never will again."""
+
+INJECTED_PREFIXES: Final = ("CACHEWRIGHT_", "LWS_")
+"""Begin the names of variables that differ between pods of one template: ours, and LeaderWorkerSet's."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSeen:
+    """The pods of a workload at one moment, those that start or end included."""
+
+    pods: Mapping[str, int] = field(default_factory=dict)
+    """How many pods carry each identity."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """What the annotation says, by identity, where it is what the identity comes from."""
+    problem: str = ""
+    """Why pods could not be looked for, as a sentence; empty where they could."""
+
+    @property
+    def uniform(self) -> str:
+        """The identity that every pod carries; empty where they differ, or where there are none."""
+        return next(iter(self.pods)) if len(self.pods) == 1 else ""
+
+
+def see_pods(pods: Iterable[Pod], container: str | None) -> WorkloadSeen:
+    """Count identities over all pods that are not over; `container` alone counts where it is given."""
+    counts: dict[str, int] = {}
+    versions: dict[str, str] = {}
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") in TERMINAL_PHASES:
+            continue
+        annotated = annotated_version(pod)
+        identity = identity_of_version(annotated) if annotated else identity_of_template(pod, container)
+        counts[identity] = counts.get(identity, 0) + 1
+        if annotated:
+            versions[identity] = annotated
+    return WorkloadSeen(counts, versions)
+
+
+def annotated_version(pod: Pod) -> str:
+    """Return the version that a pod says it serves; empty where it says none."""
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    return str(annotations.get(ANNOTATION_MODEL_VERSION, "")).strip()
+
+
+def identity_of_version(version: str) -> str:
+    """Return the identity of pods that are annotated with this version."""
+    return _digest("annotation", version.encode("utf-8", "surrogatepass"))
+
+
+def identity_of_template(pod: Pod, container: str | None) -> str:
+    """Digest what a pod runs: its containers, those that initialise it included.
+
+    Resources, mounts, probes, and whatever else leaves answers alone, stay out of it.
+    """
+    spec = pod.get("spec") or {}
+    parts = [
+        _runs(each)
+        for kind in ("initContainers", "containers")
+        for each in spec.get(kind) or []
+        if container is None or each.get("name") == container
+    ]
+    parts.sort(key=lambda part: str(part["name"]))
+    return _digest("template", orjson.dumps(parts, option=orjson.OPT_SORT_KEYS))
+
+
+def _runs(container: Mapping[str, Any]) -> dict[str, Any]:
+    environment = [
+        variable
+        for variable in container.get("env") or []
+        if not str(variable.get("name", "")).startswith(INJECTED_PREFIXES)
+    ]
+    return {
+        "name": container.get("name", ""),
+        "image": container.get("image", ""),
+        "command": container.get("command") or [],
+        "args": container.get("args") or [],
+        "env": environment,
+        "envFrom": container.get("envFrom") or [],
+    }
+
+
+def _digest(kind: str, content: bytes) -> str:
+    fields = encode_fields("cachewright/workload", [("kind", kind.encode()), ("content", content)])
+    return hashlib.sha256(fields).hexdigest()[:IDENTITY_LENGTH]
