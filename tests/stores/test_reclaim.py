@@ -12,7 +12,7 @@ from cachewright.errors import InvalidInput, StoreError
 from cachewright.keys.digest import EntryName
 from cachewright.keys.entry_key import janitor_key, keyspace_of_key
 from cachewright.keys.keyspaces import Keyspace
-from cachewright.stores.reclaim import ReclaimReport, ReclaimState
+from cachewright.stores.reclaim import ReclaimReport, ReclaimState, SweepReport
 from cachewright.stores.redis_entries import open_cache_store
 from tests.stores.conftest import Subject
 from tests.support.redis_servers import FLAVORS, Flavor, run_redis
@@ -126,13 +126,29 @@ async def test_a_report_is_read_as_written(subject: Subject) -> None:
 
 
 async def test_reports_nobody_needs_are_dropped(subject: Subject) -> None:
-    """All but those on the keyspaces that are kept."""
+    """Those that are kept stay, and those on keyspaces younger than whoever drops them knows of."""
     store, cache_id = subject.store, subject.cache_id
-    await store.forget_reclaims(cache_id, [])
-    for keyspace in (OLD, NEW):
+    await store.forget_reclaims(cache_id, 9, [])
+    young = Keyspace("c" * 16, 10)
+    for keyspace in (OLD, NEW, young):
         await store.write_reclaim(cache_id, keyspace, ReclaimReport(ReclaimState.DONE))
-    await store.forget_reclaims(cache_id, [NEW])
-    assert list(await store.read_reclaims(cache_id, [OLD, NEW])) == [NEW]
+    await store.forget_reclaims(cache_id, 9, [NEW])
+    assert set(await store.read_reclaims(cache_id, [OLD, NEW, young])) == {NEW, young}
+
+
+async def test_a_sweep_is_due_until_one_was_made(subject: Subject) -> None:
+    """Its report stays; when the pause is over, the next one is due."""
+    store, cache_id = subject.store, subject.cache_id
+    assert await store.sweep_is_due(cache_id)
+    assert await store.read_sweep(cache_id) is None
+    report = SweepReport({OLD: 3, NEW: 4}, 7, 1.5, 0.25)
+    await store.write_sweep(cache_id, report, 60)
+    assert not await store.sweep_is_due(cache_id)
+    assert await store.read_sweep(cache_id) == report
+    await store.write_sweep(cache_id, report, 0.05)
+    await until(lambda: store.sweep_is_due(cache_id), seconds=5)
+    await store.forget_reclaims(cache_id, 99, [])
+    assert await store.read_sweep(cache_id) == report
 
 
 @pytest.mark.parametrize("flavor", FLAVORS)
@@ -158,6 +174,8 @@ async def test_reports_that_do_not_parse_count_as_none(flavor: Flavor) -> None:
         root = Redis.from_url(server.url("gateway").replace("gateway:gateway", "root:root"))
         await root.hset(janitor_key(server.cache_id), str(OLD), '{"format": 1, "state": "gone"}')
         await root.hset(janitor_key(server.cache_id), str(NEW), "done")
+        await root.hset(janitor_key(server.cache_id), "sweep", "swept")
         assert await store.read_reclaims(server.cache_id, [OLD, NEW]) == {}
+        assert await store.read_sweep(server.cache_id) is None
         await root.aclose()
         await store.aclose()

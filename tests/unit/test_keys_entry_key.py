@@ -24,7 +24,7 @@ CACHE = "0123456789abcdef"
 def test_a_name_is_read_from_its_key(
     keyspace: bytes, incarnation: int, tenant: bytes, digest: bytes, chosen: str
 ) -> None:
-    """Whatever tenant, digest and hash tag; the entry's lock lies in the same keyspace and is no entry."""
+    """Whatever tenant, digest and hash tag; lock and count lie in the same keyspace and are no entries."""
     name = EntryName(
         CACHE, Keyspace(keyspace.hex(), incarnation), tenant_tag(b"k" * 32, tenant), digest.hex(), chosen
     )
@@ -32,7 +32,8 @@ def test_a_name_is_read_from_its_key(
     assert parsed is not None
     assert (parsed.key, parsed.tag, parsed.keyspace) == (name.key, name.tag, name.keyspace)
     assert keyspace_of_key(CACHE, name.key) == keyspace_of_key(CACHE, name.lock_key) == name.keyspace
-    assert parse_entry_key(CACHE, name.lock_key) is None
+    assert keyspace_of_key(CACHE, name.count_key) == name.keyspace
+    assert parse_entry_key(CACHE, name.lock_key) is parse_entry_key(CACHE, name.count_key) is None
     assert keyspace_of_key("f" * 16, name.key) is None
 
 

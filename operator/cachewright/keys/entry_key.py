@@ -15,12 +15,12 @@ from cachewright.keys.scheme import KEY_SCHEME, TAGS
 
 _KEY: Final = re.compile(
     rf"\{{{KEY_SCHEME}:([0-9a-f]{{16}}):([0-9]{{2}})\}}"
-    r":([0-9a-f]{16}-[1-9][0-9]{0,17}):([A-Za-z0-9_-]+):([0-9a-f]{64})(:lock)?"
+    r":([0-9a-f]{16}-[1-9][0-9]{0,17}):([A-Za-z0-9_-]+):([0-9a-f]{64})(:lock|:count)?"
 )
 
 
 def keyspace_of_key(cache_id: str, key: str) -> Keyspace | None:
-    """Tell which keyspace of this cache an entry's key, or its lock's, lies in; None for all others."""
+    """Tell which keyspace of this cache an entry's key, lock or count lies in; None for all others."""
     match = _KEY.fullmatch(key)
     if match is None or match[1] != cache_id or match[2] not in TAGS:
         return None
@@ -28,7 +28,7 @@ def keyspace_of_key(cache_id: str, key: str) -> Keyspace | None:
 
 
 def parse_entry_key(cache_id: str, key: str) -> EntryName | None:
-    """Return the name of the entry of this cache that lies under a key; None for locks and all other keys."""
+    """Return the name of the entry of this cache that lies under a key; None for all other keys."""
     match = _KEY.fullmatch(key)
     if match is None or match[1] != cache_id or match[2] not in TAGS or match[6]:
         return None
@@ -50,3 +50,8 @@ def janitor_key(cache_id: str) -> str:
 def janitor_lock_key(cache_id: str) -> str:
     """Name the lock that makes one gateway of many the janitor."""
     return f"{janitor_key(cache_id)}:lock"
+
+
+def sweep_pause_key(cache_id: str) -> str:
+    """Name the key that is there while no sweep is due."""
+    return f"{janitor_key(cache_id)}:swept"

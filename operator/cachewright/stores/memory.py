@@ -26,7 +26,7 @@ from cachewright.stores.protocols import (
     beginning_of_changes,
     step_of_changes,
 )
-from cachewright.stores.reclaim import ReclaimReport
+from cachewright.stores.reclaim import ReclaimReport, SweepReport
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 
@@ -64,6 +64,8 @@ class MemoryCacheStore(MemoryReclaimStore):
     """By the key of the cache's janitor."""
     _heartbeats: dict[str, float] = field(default_factory=dict)
     """End of life by cache."""
+    _sweeps: dict[str, tuple[SweepReport, float]] = field(default_factory=dict)
+    """The last report, and when the next sweep is due, by cache."""
     _listeners: list[tuple[str, KeyListener]] = field(default_factory=list)
 
     async def read_record(self, cache_id: str) -> Record | None:
@@ -226,6 +228,7 @@ class MemoryCacheStore(MemoryReclaimStore):
         self._markers.clear()
         self._reclaims.clear()
         self._heartbeats.clear()
+        self._sweeps.clear()
         for _, listener in self._listeners:
             listener.keys_lost()
 

@@ -11,7 +11,7 @@ from cachewright.errors import InvalidInput
 from cachewright.keys.digest import key_prefix
 from cachewright.keys.entry_key import janitor_key, janitor_lock_key, keyspace_of_key
 from cachewright.keys.keyspaces import Keyspace
-from cachewright.stores.reclaim import Page, ReclaimReport
+from cachewright.stores.reclaim import Page, ReclaimReport, SweepReport
 
 
 class MemoryReclaimStore:
@@ -24,6 +24,8 @@ class MemoryReclaimStore:
     _locks: dict[str, tuple[str, float]]
     _reclaims: dict[str, dict[Keyspace, ReclaimReport]]
     """By the key of the cache's janitor."""
+    _sweeps: dict[str, tuple[SweepReport, float]]
+    """The last report, and when the next sweep is due, by cache."""
 
     async def walk(
         self, cache_id: str, keyspace: Keyspace | None, page_size: int
@@ -73,10 +75,23 @@ class MemoryReclaimStore:
         reports = self._reclaims.get(janitor_key(cache_id), {})
         return {keyspace: reports[keyspace] for keyspace in keyspaces if keyspace in reports}
 
-    async def forget_reclaims(self, cache_id: str, kept: Collection[Keyspace]) -> None:
-        """Drop the reports on all keyspaces but these."""
-        key = janitor_key(cache_id)
-        self._reclaims[key] = await self.read_reclaims(cache_id, kept)
+    async def forget_reclaims(self, cache_id: str, newest: int, kept: Collection[Keyspace]) -> None:
+        """Drop the reports on all keyspaces up to an incarnation but on those that are kept."""
+        reports = self._reclaims.get(janitor_key(cache_id), {})
+        for keyspace in [one for one in reports if one.incarnation <= newest and one not in kept]:
+            del reports[keyspace]
+
+    async def read_sweep(self, cache_id: str) -> SweepReport | None:
+        """Read the report on the last sweep."""
+        return self._sweeps.get(cache_id, (None, 0.0))[0]
+
+    async def sweep_is_due(self, cache_id: str) -> bool:
+        """Tell whether the pause that the last sweep asked for is over."""
+        return self.clock() >= self._sweeps.get(cache_id, (None, 0.0))[1]
+
+    async def write_sweep(self, cache_id: str, report: SweepReport, pause_seconds: float) -> None:
+        """Leave a report on a sweep; none is due for so long."""
+        self._sweeps[cache_id] = (report, self.clock() + pause_seconds)
 
     def _forget(self, key: str) -> float:
         raise NotImplementedError

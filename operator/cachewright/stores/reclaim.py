@@ -81,6 +81,46 @@ class ReclaimReport:
             raise InvalidDocument(f"not a report: {e}") from e
 
 
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What the last sweep over a cache's keys found."""
+
+    entries: dict[Keyspace, int]
+    """Entries by keyspace, as they were found."""
+    removed: int = 0
+    """Entries that nobody could reach any more."""
+    ended_at: float = 0.0
+    """Seconds since the epoch, by the clock of the gateway that swept."""
+    took_seconds: float = 0.0
+
+    def to_json(self) -> str:
+        """Render as JSON; the same report gives the same text."""
+        document = {
+            "format": REPORT_FORMAT,
+            "entries": {str(keyspace): count for keyspace, count in self.entries.items()},
+            "removed": self.removed,
+            "endedAt": self.ended_at,
+            "tookSeconds": self.took_seconds,
+        }
+        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> SweepReport:
+        """Read what `to_json` wrote; raises InvalidDocument for anything else."""
+        try:
+            document: Any = orjson.loads(text)
+            if document["format"] != REPORT_FORMAT:
+                raise InvalidDocument(f"report format {document['format']!r} is not {REPORT_FORMAT}")
+            return cls(
+                entries={Keyspace.parse(name): int(count) for name, count in document["entries"].items()},
+                removed=int(document["removed"]),
+                ended_at=float(document["endedAt"]),
+                took_seconds=float(document["tookSeconds"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise InvalidDocument(f"not a report: {e}") from e
+
+
 class ReclaimReports(Protocol):
     """Reports on keyspaces being reclaimed; all the operator needs."""
 
@@ -88,6 +128,9 @@ class ReclaimReports(Protocol):
         self, cache_id: str, keyspaces: Collection[Keyspace]
     ) -> dict[Keyspace, ReclaimReport]:
         """Read the reports on these keyspaces; those without one that parses are left out."""
+
+    async def read_sweep(self, cache_id: str) -> SweepReport | None:
+        """Read the report on the last sweep; None where there is none that parses."""
 
 
 class ReclaimStore(ReclaimReports, Protocol):
@@ -119,5 +162,11 @@ class ReclaimStore(ReclaimReports, Protocol):
     async def write_reclaim(self, cache_id: str, keyspace: Keyspace, report: ReclaimReport) -> None:
         """Leave a report on a keyspace in place of the last one."""
 
-    async def forget_reclaims(self, cache_id: str, kept: Collection[Keyspace]) -> None:
-        """Drop the reports on all keyspaces but these."""
+    async def forget_reclaims(self, cache_id: str, newest: int, kept: Collection[Keyspace]) -> None:
+        """Drop the reports on all keyspaces up to the incarnation `newest` but on those that are kept."""
+
+    async def sweep_is_due(self, cache_id: str) -> bool:
+        """Tell whether the time that the last sweep asked for is over, or no sweep is known."""
+
+    async def write_sweep(self, cache_id: str, report: SweepReport, pause_seconds: float) -> None:
+        """Leave a report on a sweep in place of the last one; none is due for so long."""

@@ -16,15 +16,24 @@ from redis.asyncio.connection import AbstractConnection
 
 from cachewright.errors import InvalidDocument, InvalidInput, StoreError, StoreRefused, StoreUnavailable
 from cachewright.keys.digest import key_pattern
-from cachewright.keys.entry_key import janitor_key, janitor_lock_key, keyspace_of_key, keyspace_pattern
+from cachewright.keys.entry_key import (
+    janitor_key,
+    janitor_lock_key,
+    keyspace_of_key,
+    keyspace_pattern,
+    sweep_pause_key,
+)
 from cachewright.keys.keyspaces import Keyspace
-from cachewright.stores.reclaim import Page, ReclaimReport
+from cachewright.stores.reclaim import Page, ReclaimReport, SweepReport
 from cachewright.stores.redis_client import COMMAND_TIMEOUT_SECONDS, RedisLink
 from cachewright.stores.redis_scripts import HOLD_LOCK, RELEASE_LOCK
 from cachewright.stores.redis_url import Topology
 
 MOST_UNLINKED: Final = 500
 """In one command: an UNLINK of so many keys keeps a server busy for a fraction of a millisecond."""
+
+_SWEEP_FIELD: Final = "sweep"
+"""Of the janitor's hash; all others are names of keyspaces."""
 
 
 class RedisReclaimReports:
@@ -50,6 +59,14 @@ class RedisReclaimReports:
                 with suppress(InvalidDocument):
                     reports[keyspace] = ReclaimReport.from_json(text)
         return reports
+
+    async def read_sweep(self, cache_id: str) -> SweepReport | None:
+        """Read the report on the last sweep."""
+        async with self._link.use("read the janitor's report") as client:
+            text = await client.hget(janitor_key(cache_id), _SWEEP_FIELD)
+        with suppress(InvalidDocument):
+            return None if text is None else SweepReport.from_json(text)
+        return None
 
 
 class RedisReclaimStore(RedisReclaimReports):
@@ -102,22 +119,36 @@ class RedisReclaimStore(RedisReclaimReports):
         async with self._link.use("report on a keyspace") as client:
             await client.hset(janitor_key(cache_id), str(keyspace), report.to_json())
 
-    async def forget_reclaims(self, cache_id: str, kept: Collection[Keyspace]) -> None:
-        """Drop the reports on all keyspaces but these."""
-        names = {str(keyspace).encode() for keyspace in kept}
+    async def forget_reclaims(self, cache_id: str, newest: int, kept: Collection[Keyspace]) -> None:
+        """Drop the reports on all keyspaces up to an incarnation but on those that are kept."""
         async with self._link.use("drop the janitor's reports") as client:
             fields: Any = await client.hkeys(janitor_key(cache_id))
-            gone = [field for field in fields if field not in names and _is_keyspace(field)]
+            gone = [
+                field
+                for field in fields
+                if (keyspace := _keyspace(field)) and keyspace.incarnation <= newest and keyspace not in kept
+            ]
             if gone:
                 await client.hdel(janitor_key(cache_id), *gone)
 
+    async def sweep_is_due(self, cache_id: str) -> bool:
+        """Tell whether the pause that the last sweep asked for is over, by the server's clock."""
+        async with self._link.use("look for the last sweep") as client:
+            return await client.get(sweep_pause_key(cache_id)) is None
 
-def _is_keyspace(field: bytes) -> bool:
+    async def write_sweep(self, cache_id: str, report: SweepReport, pause_seconds: float) -> None:
+        """Leave a report on a sweep; none is due for so long."""
+        pause_ms = max(1, round(pause_seconds * 1000))
+        async with self._link.use("report on a sweep") as client:
+            await client.hset(janitor_key(cache_id), _SWEEP_FIELD, report.to_json())
+            await client.set(sweep_pause_key(cache_id), b"1", px=pause_ms)
+
+
+def _keyspace(field: bytes) -> Keyspace | None:
     try:
-        Keyspace.parse(field.decode(errors="replace"))
+        return Keyspace.parse(field.decode(errors="replace"))
     except InvalidDocument:
-        return False
-    return True
+        return None
 
 
 def _batches(keys: Sequence[str], *, by_tag: bool) -> list[list[Sequence[str]]]:

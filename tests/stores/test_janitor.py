@@ -1,0 +1,376 @@
+"""The janitor, on every store: what it empties, what it leaves alone, and what it says of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+from redis.asyncio import Redis
+
+from cachewright.errors import StoreError, StoreRefused, StoreUnavailable
+from cachewright.keys.digest import EntryName
+from cachewright.keys.keyspaces import Keyspace
+from cachewright.keys.record import KeyspaceState, PastKeyspace, Record
+from cachewright.layers.janitor import Drop, Janitor, JanitorSettings, Removal
+from cachewright.stores.memory import MemoryCacheStore
+from cachewright.stores.protocols import CacheStore
+from cachewright.stores.reclaim import ReclaimReport, ReclaimState, SweepReport
+from cachewright.stores.redis_entries import open_cache_store
+from tests.stores.conftest import Subject
+from tests.support.clocks import ManualClock
+from tests.support.redis_servers import FLAVORS, Flavor, run_redis
+
+HOUR = 3600.0
+NOW = "2026-11-30T00:00:00Z"
+WALL = 1_800_000_000.0
+
+
+@dataclass
+class Notes:
+    """What a janitor told."""
+
+    keys: dict[Removal, int] = field(default_factory=dict)
+    reclaims: list[tuple[Keyspace, ReclaimReport]] = field(default_factory=list)
+    sweeps: list[SweepReport] = field(default_factory=list)
+
+    def removed(self, keys: int, why: Removal) -> None:
+        """Add up."""
+        self.keys[why] = self.keys.get(why, 0) + keys
+
+    def reclaimed(self, past: PastKeyspace, report: ReclaimReport) -> None:
+        """Keep."""
+        self.reclaims.append((past.keyspace, report))
+
+    def swept(self, report: SweepReport) -> None:
+        """Keep."""
+        self.sweeps.append(report)
+
+
+@dataclass
+class World:
+    """A store, its record, and janitors over it in a time of their own."""
+
+    store: CacheStore
+    cache_id: str
+    record: Record = field(init=False)
+    clock: ManualClock = field(default_factory=ManualClock)
+    notes: Notes = field(default_factory=Notes)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        self.record = Record(self.cache_id, 0, 0)
+
+    def janitor(
+        self, drops: Mapping[str, Drop] | None = None, sleep: Callable[[float], Awaitable[None]] | None = None
+    ) -> Janitor:
+        """Make one more janitor."""
+        settings = JanitorSettings(self.cache_id, 10_000, HOUR, drops or {})
+        return Janitor(
+            self.store, settings, self.notes, self.clock, lambda: WALL, sleep=sleep or self.clock.sleep
+        )
+
+    async def switch(self, keyspace_id: str, layer: str = "Exact") -> Keyspace:
+        """Make a keyspace active, and publish."""
+        self.record = self.record.with_layer(layer, keyspace_id * 16, "binding", NOW)
+        await self.store.publish_record(self.record)
+        return self.record.layers[layer].keyspace
+
+    async def give_up(self, state: KeyspaceState, *keyspaces: Keyspace, layer: str = "Exact") -> None:
+        """List keyspaces as past, in one state, and publish."""
+        past = tuple(PastKeyspace(layer, one, "binding", state, NOW, NOW) for one in keyspaces)
+        others = tuple(one for one in self.record.past if one.keyspace not in keyspaces)
+        self.record = replace(self.record, revision=self.record.revision + 1, past=(*others, *past))
+        await self.store.publish_record(self.record)
+
+    async def forget(self, keyspace: Keyspace) -> None:
+        """Take a past keyspace out of the record, and publish."""
+        left = tuple(one for one in self.record.past if one.keyspace != keyspace)
+        self.record = replace(self.record, revision=self.record.revision + 1, past=left)
+        await self.store.publish_record(self.record)
+
+    async def fill(self, keyspace: Keyspace, count: int) -> list[EntryName]:
+        """Store entries in the active keyspace."""
+        names = [EntryName(self.cache_id, keyspace, "tag", f"{n:064x}"[::-1]) for n in range(count)]
+
+        async def write(name: EntryName) -> None:
+            marks = (await self.store.find(name)).marks
+            assert marks is not None
+            assert await self.store.write(name, b"x" * 100, 600, marks)
+
+        for start in range(0, count, 50):
+            await asyncio.gather(*map(write, names[start : start + 50]))
+        return names
+
+    async def left_of(self, names: list[EntryName]) -> int:
+        """Count the entries that are still there."""
+        found = [await self.store.find(name) for name in names]
+        return sum(1 for one in found if one.value is not None)
+
+    async def report(self, keyspace: Keyspace) -> ReclaimReport | None:
+        """Read the report on a keyspace, as the operator does."""
+        return (await self.store.read_reclaims(self.cache_id, [keyspace])).get(keyspace)
+
+
+@pytest.fixture
+def world(subject: Subject) -> World:
+    """On each kind of store."""
+    return World(subject.store, subject.cache_id)
+
+
+@pytest.fixture
+def memory() -> World:
+    """For what does not depend on the store."""
+    return World(MemoryCacheStore(time.monotonic), "c" * 16)
+
+
+async def test_only_what_is_being_deleted_is_emptied(world: World) -> None:
+    """Active and retained keyspaces keep every entry; the report says how much went."""
+    deleting = await world.switch("a")
+    gone = await world.fill(deleting, 450)
+    retained = await world.switch("b")
+    kept = await world.fill(retained, 30)
+    active = await world.switch("c")
+    kept += await world.fill(active, 30)
+    await world.give_up(KeyspaceState.RETAINED, retained)
+    await world.give_up(KeyspaceState.DELETING, deleting)
+    await world.janitor().work(world.record)
+    assert await world.left_of(gone) == 0
+    assert await world.left_of(kept) == 60
+    assert await world.report(deleting) == ReclaimReport(ReclaimState.DONE, 450, "", WALL)
+    assert await world.report(retained) is None
+    assert world.notes.keys[Removal.KEYSPACE] == 450
+    assert [keyspace for keyspace, _ in world.notes.reclaims] == [deleting]
+
+
+@pytest.mark.parametrize("flavor", FLAVORS)
+async def test_foreign_keys_survive(flavor: Flavor) -> None:
+    """Keys that look like ours but for the cache, and keys of other applications, in the same database."""
+    with run_redis(flavor) as server:
+        world = World(open_cache_store(server.url("gateway")), server.cache_id)
+        deleting = await world.switch("a")
+        ours = await world.fill(deleting, 300)
+        foreign = {name.key.replace(server.cache_id, "f" * 16): b"theirs" for name in ours[:50]}
+        foreign |= {f"session:{number}": b"x" for number in range(50)}
+        foreign |= {f"x{name.key}": b"x" for name in ours[:10]}
+        async with Redis.from_url(server.url("root")) as root:
+            await root.mset(foreign)
+            await world.switch("b")
+            await world.give_up(KeyspaceState.DELETING, deleting)
+            await world.janitor().work(world.record)
+            assert await world.left_of(ours) == 0
+            assert await root.mget(list(foreign)) == list(foreign.values())
+        await world.store.aclose()
+
+
+async def test_a_done_keyspace_is_not_looked_for_again(memory: World) -> None:
+    """The report is left until the record no longer names the keyspace, and then goes."""
+    deleting = await memory.switch("a")
+    await memory.switch("b")
+    await memory.give_up(KeyspaceState.DELETING, deleting)
+    janitor = memory.janitor()
+    await janitor.work(memory.record)
+    walked = memory.clock.slept
+    await janitor.work(memory.record)
+    assert memory.clock.slept == walked
+    assert await memory.report(deleting) is not None
+    await memory.forget(deleting)
+    memory.clock.now += HOUR
+    await memory.store.write_sweep(memory.cache_id, SweepReport({}), 0)
+    await janitor.work(memory.record)
+    assert await memory.report(deleting) is None
+
+
+async def test_of_many_janitors_one_works(world: World) -> None:
+    """The others leave without waiting, and none of them reports."""
+    deleting = await world.switch("a")
+    await world.fill(deleting, 300)
+    await world.switch("b")
+    await world.give_up(KeyspaceState.DELETING, deleting)
+    await asyncio.gather(*(world.janitor(sleep=asyncio.sleep).work(world.record) for _ in range(5)))
+    assert [report.removed for _, report in world.notes.reclaims] == [300]
+
+
+async def test_the_next_janitor_goes_on_where_one_was_killed(world: World) -> None:
+    """What was removed stays removed and is counted once."""
+    deleting = await world.switch("a")
+    gone = await world.fill(deleting, 900)
+    await world.switch("b")
+    await world.give_up(KeyspaceState.DELETING, deleting)
+    steps = 0
+
+    async def dies_after_a_while(seconds: float) -> None:
+        nonlocal steps
+        steps += 1
+        await world.clock.sleep(seconds + 6)  # so that each step reports
+        if steps == 2:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await world.janitor(sleep=dies_after_a_while).work(world.record)
+    report = await world.report(deleting)
+    assert report is not None
+    assert report.state is ReclaimState.RUNNING
+    assert 0 < await world.left_of(gone) < 900
+    await world.janitor().work(world.record)
+    assert await world.left_of(gone) == 0
+    done = await world.report(deleting)
+    assert done is not None
+    assert done.state is ReclaimState.DONE
+    assert world.notes.keys[Removal.KEYSPACE] == 900
+
+
+async def test_a_store_that_lags_is_given_the_record_first(world: World) -> None:
+    """Nothing is emptied while a hash tag still lets writes into the keyspace."""
+    deleting = await world.switch("a")
+    late = (await world.fill(deleting, 1))[0]
+    seen = (await world.store.find(late)).marks
+    assert seen is not None
+    revised = replace(
+        world.record,
+        revision=world.record.revision + 1,
+        layers={},
+        past=(PastKeyspace("Exact", deleting, "binding", KeyspaceState.DELETING, NOW, NOW),),
+    )
+    await world.janitor().work(revised)
+    assert not await world.store.write(late, b"late", 60, seen)
+    assert await world.left_of([late]) == 0
+
+
+async def test_what_lies_elsewhere_goes_too(memory: World) -> None:
+    """A layer's other store is told of the keyspace, after Redis was emptied and before it is done."""
+    semantic = await memory.switch("a", "Semantic")
+    await memory.fill(semantic, 10)
+    await memory.switch("b", "Semantic")
+    await memory.give_up(KeyspaceState.DELETING, semantic, layer="Semantic")
+    dropped: list[tuple[Keyspace, ReclaimReport | None]] = []
+
+    async def drop(keyspace: Keyspace) -> None:
+        dropped.append((keyspace, await memory.report(keyspace)))
+
+    await memory.janitor({"Semantic": drop}).work(memory.record)
+    ((keyspace, before),) = dropped
+    assert keyspace == semantic
+    assert before is not None
+    assert before.state is ReclaimState.RUNNING
+    done = await memory.report(semantic)
+    assert done is not None
+    assert done.state is ReclaimState.DONE
+
+
+async def test_a_failure_is_reported_and_tried_again(memory: World) -> None:
+    """Until then it stands, others are reclaimed meanwhile, and the next try comes after a pause."""
+    semantic, exact = await memory.switch("a", "Semantic"), await memory.switch("b")
+    for letter, layer in (("c", "Semantic"), ("d", "Exact")):
+        await memory.switch(letter, layer)
+    await memory.give_up(KeyspaceState.DELETING, semantic, layer="Semantic")
+    await memory.give_up(KeyspaceState.DELETING, exact)
+    tries = 0
+
+    async def fails_twice(_: Keyspace) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise StoreRefused("the collection has no marker of this cache")
+
+    janitor = memory.janitor({"Semantic": fails_twice})
+    await janitor.work(memory.record)
+    report = await memory.report(semantic)
+    assert report is not None
+    assert (report.state, report.problem) == (
+        ReclaimState.FAILED,
+        "the collection has no marker of this cache",
+    )
+    other = await memory.report(exact)
+    assert other is not None
+    assert other.state is ReclaimState.DONE
+    await janitor.work(memory.record)
+    assert tries == 1
+    for expected in (ReclaimState.FAILED, ReclaimState.DONE):
+        memory.clock.now += 61
+        await janitor.work(memory.record)
+        report = await memory.report(semantic)
+        assert report is not None
+        assert report.state is expected
+    assert report.problem == ""
+
+
+async def test_without_its_store_a_keyspace_is_not_done(memory: World) -> None:
+    """Vectors may still lie somewhere; whoever took the store out of the object is told."""
+    semantic = await memory.switch("a", "Semantic")
+    await memory.switch("b", "Semantic")
+    await memory.give_up(KeyspaceState.DELETING, semantic, layer="Semantic")
+    await memory.janitor().work(memory.record)
+    report = await memory.report(semantic)
+    assert report is not None
+    assert report.state is ReclaimState.FAILED
+    assert "is not configured" in report.problem
+
+
+async def test_a_sweep_counts_and_removes_strays(world: World) -> None:
+    """Entries of a keyspace that the record no longer names go; a younger one than it knows stays."""
+    stray = await world.switch("a")
+    gone = await world.fill(stray, 120)
+    active = await world.switch("b")
+    kept = await world.fill(active, 70)
+    await world.janitor().work(world.record)
+    assert await world.left_of(gone) == 0
+    (report,) = world.notes.sweeps
+    assert (report.entries, report.removed, report.ended_at) == ({active: 70}, 120, WALL)
+    assert await world.store.read_sweep(world.cache_id) == report
+    old_record = world.record
+    young = await world.switch("c")
+    kept += await world.fill(young, 30)
+    await world.store.write_sweep(world.cache_id, report, 0.001)
+    await asyncio.sleep(0.01)
+    await world.janitor().work(old_record)
+    assert len(world.notes.sweeps) == 2
+    assert await world.left_of(kept) == 100
+
+
+async def test_sweeps_keep_their_interval(memory: World) -> None:
+    """The next one begins an interval after the last one ended, whoever made it."""
+    store = MemoryCacheStore(memory.clock)
+    memory.store = store
+    await memory.switch("a")
+    for sweeps in (1, 1, 1):
+        await memory.janitor().work(memory.record)
+        assert len(memory.notes.sweeps) == sweeps
+        memory.clock.now += HOUR / 4
+    memory.clock.now += HOUR / 4
+    await memory.janitor().work(memory.record)
+    assert len(memory.notes.sweeps) == 2
+
+
+class Dying(MemoryCacheStore):
+    """A store that fails while it is being emptied."""
+
+    async def unlink(self, *_: object) -> int:
+        """Fail."""
+        raise StoreUnavailable("gone")
+
+
+async def test_a_store_that_dies_leaves_a_report(memory: World) -> None:
+    """The failure is no crash, and tells nothing of keys."""
+    memory.store = Dying(memory.clock)
+    deleting = await memory.switch("a")
+    await memory.fill(deleting, 10)
+    await memory.switch("b")
+    await memory.give_up(KeyspaceState.DELETING, deleting)
+    await memory.janitor().work(memory.record)
+    assert memory.notes.reclaims == [(deleting, ReclaimReport(ReclaimState.FAILED, 0, "gone", WALL))]
+
+
+@pytest.mark.parametrize("flavor", FLAVORS)
+async def test_a_store_that_is_away_raises(flavor: Flavor) -> None:
+    """Whoever drives the janitor hears of it and comes back later."""
+    with run_redis(flavor) as server:
+        world = World(open_cache_store(server.url("gateway")), server.cache_id)
+        deleting = await world.switch("a")
+        await world.give_up(KeyspaceState.DELETING, deleting)
+        server.kill()
+        with pytest.raises(StoreError):
+            await world.janitor().work(world.record)
+        await world.store.aclose()
