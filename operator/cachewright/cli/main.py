@@ -20,7 +20,7 @@ COMMANDS: Final = {
     "purge": ("cachewright.cli.purge", "remove one answer from the cache, by its id"),
     "prefix": (
         "cachewright.cli.prefix",
-        "tell what prefix caching can bring, from a chat log",
+        "tell what prefix caching can bring, and turn it on",
     ),
     "crd": ("cachewright.cli.crd", "print the CustomResourceDefinition"),
     "operator": ("cachewright.controller.main", "run the operator (in the cluster)"),

@@ -1,1 +1,1 @@
-"""What the engines' own prefix caches do with prompts: pure."""
+"""The engines' own prefix caches: what they are started with, and what they do with prompts. Pure."""
