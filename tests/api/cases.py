@@ -92,6 +92,36 @@ SINGLE: Final = (
     Case("key-for-anybody", changed(FULL, **_SOURCELESS), "spec.tenancy"),
     Case("no-key-no-source", changed(FULL, **_SOURCELESS, spec__upstream__apiKeySecretRef=GONE)),
     Case("single-with-source", changed(FULL, spec__tenancy__mode="Single")),
+    *(
+        Case(
+            f"authority-without-https-of-{store}",
+            changed(FULL, **{f"{path}.url": "http://a:1"}),
+            f"{path}.caSecretRef",
+        )
+        for store, path in (("embedder", "spec.embedder"), ("qdrant", "spec.stores.qdrant.external"))
+    ),
+    Case("http-embedder", changed(FULL, spec__embedder__url="http://a", spec__embedder__caSecretRef=GONE)),
+    Case("neither-embedder", changed(FULL, spec__embedder={}), "spec.embedder"),
+    Case("both-embedders", changed(EXTERNAL, spec__embedder__url="http://a/v1"), "spec.embedder"),
+    *(
+        Case(
+            f"embedder-without-{field}",
+            changed(FULL, **{f"spec.embedder.{field}": GONE}),
+            "spec.embedder.url",
+        )
+        for field in ("model", "dimensions", "maxTokens")
+    ),
+    *(
+        Case(
+            f"builtin-with-{field}",
+            changed(EXTERNAL, **{f"spec.embedder.{field}": value}),
+            "spec.embedder.builtin",
+        )
+        for field, value in FULL["spec"]["embedder"].items()
+        if field != "url"
+    ),
+    Case("builtin", changed(FULL, spec__embedder={"builtin": {}})),
+    Case("embedder-without-revision", changed(FULL, spec__embedder__revision=GONE)),
     Case("neither-redis", changed(FULL, spec__stores__redis={}), "spec.stores.redis"),
     Case("both-redis", changed(EXTERNAL, spec__stores__redis__managed={}), "spec.stores.redis"),
     *(

@@ -75,7 +75,32 @@ FULL: Final[Document] = {
             },
             {"name": "other", "match": {"path": "/v1/completions"}},
         ],
-        "stores": {"redis": {"managed": {"flavor": "Redis", "maxMemory": "256Mi", **_PLACEMENT}}},
+        "embedder": {
+            "url": "https://embedder:8080/v1",
+            "model": "bge-m3",
+            "revision": "2",
+            "dimensions": 1024,
+            "maxTokens": 8192,
+            "timeout": "10s",
+            "apiKeySecretRef": {"name": "embedder", "key": "token"},
+            "caSecretRef": {"name": "authority", "key": "ca.crt"},
+        },
+        "stores": {
+            "redis": {"managed": {"flavor": "Redis", "maxMemory": "256Mi", **_PLACEMENT}},
+            "qdrant": {
+                "external": {
+                    "url": "https://qdrant:6333",
+                    "apiKeySecretRef": {"name": "qdrant", "key": "api-key"},
+                    "caSecretRef": {"name": "authority", "key": "ca.crt"},
+                }
+            },
+            "postgres": {
+                "external": {
+                    "dsnSecretRef": {"name": "postgres", "key": "dsn"},
+                    "caSecretRef": {"name": "authority", "key": "ca.crt"},
+                }
+            },
+        },
         "layers": {"exact": {"ttl": "30m", "local": {"maxEntries": 10_000, "ttl": "30s"}, "epoch": 1}},
         "limits": {
             "budget": {"exact": "5ms", "total": "50ms"},
@@ -138,9 +163,10 @@ MINIMAL: Final = {
 EXTERNAL: Final = changed(
     FULL,
     spec__stores__redis={"external": {"urlSecretRef": {"name": "redis", "key": "url"}}},
+    spec__embedder={"builtin": {"resources": _RESOURCES}},
     spec__tenancy__source={"apiKeys": {"secretRef": {"name": "keys", "key": "keys.yaml"}}},
 )
-"""The other side of each choice: a store that exists already, tenants known by API keys."""
+"""The other side of each choice: a store that exists already, API keys, the embedder that ships."""
 
 CREDENTIAL: Final = changed(
     FULL,

@@ -25,6 +25,43 @@ _PATHS: Final = (
     ["", "v1", "/a b", "/a?b", "/a#b", "/ä", "/" + "p" * 256, "/a\n"],
 )
 _VISIBLE: Final = (["m", "org/model:7b@x"], ["", "a b", "ä", "a\n", "a\u00a0b", "\u2003"])
+_URLS: Final = (
+    [
+        "https://a",
+        "https://a.b:8443/v1/x?y"[:-2],
+        "https://[::1]:80/",
+        "https://a/%20",
+        "https://" + "h" * 2040,
+    ],
+    [
+        *(
+            "",
+            "https",
+            "ftp://engine/v1",
+            "https://",
+            "https:///v1",
+            "https://user@engine",
+            "https://a b",
+        ),
+        *(
+            "https://a/v1?x=1",
+            "https://a/#b",
+            "https://a:port/v1",
+            "https://a/%zz",
+            "https://[::1",
+            "https://ä",
+        ),
+        *(
+            "https://a:80:80/",
+            "https://a]",
+            "https://[1:2]",
+            "https://[1.2.3.4]",
+            "https://a:",
+            "https://a:123456",
+            "https://" + "h" * 2041,
+        ),
+    ],
+)
 _AMOUNTS: Final = (
     ["250m", "1", 0, 3, "0.5", "0"],
     ["", "abc", -1, "-1", True, 1.5, "1" + "0" * 20, "1e3", [], {}],
@@ -95,43 +132,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.epoch": ([0, 2**31 - 1, 1.0], [-1, 2**31, 1.5]),
     "spec.rotation.retain": _DURATIONS,
     "spec.rotation.maxRetained": ([0, 32], [-1, 33, 1.5]),
-    "spec.upstream.url": (
-        [
-            "https://a",
-            "https://a.b:8443/v1/x?y"[:-2],
-            "https://[::1]:80/",
-            "https://a/%20",
-            "https://" + "h" * 2040,
-        ],
-        [
-            *(
-                "",
-                "https",
-                "ftp://engine/v1",
-                "https://",
-                "https:///v1",
-                "https://user@engine",
-                "https://a b",
-            ),
-            *(
-                "https://a/v1?x=1",
-                "https://a/#b",
-                "https://a:port/v1",
-                "https://a/%zz",
-                "https://[::1",
-                "https://ä",
-            ),
-            *(
-                "https://a:80:80/",
-                "https://a]",
-                "https://[1:2]",
-                "https://[1.2.3.4]",
-                "https://a:",
-                "https://a:123456",
-                "https://" + "h" * 2041,
-            ),
-        ],
-    ),
+    "spec.upstream.url": _URLS,
     "spec.upstream.timeout": _DURATIONS,
     **_secret("spec.upstream.apiKeySecretRef"),
     **_secret("spec.upstream.caSecretRef"),
@@ -155,6 +156,19 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.routes[0].extractDocuments.between.start": (["<doc>", " ", "ä" * 64], ["", "m" * 65]),
     "spec.routes[0].extractDocuments.between.end": (["</doc>", "ä" * 64], ["", "m" * 65, "[doc:", "x[doc:]"]),
     "spec.routes[0].sideEffects": ([True, False], ["yes", 1]),
+    "spec.embedder.url": _URLS,
+    "spec.embedder.model": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
+    "spec.embedder.revision": (["2", "v" * 128], ["", "a b", "ä", "v" * 129]),
+    "spec.embedder.dimensions": ([1, 16_000, 384.0], [0, -1, 16_001, 1.5]),
+    "spec.embedder.maxTokens": ([8, 1_000_000], [7, 1_000_001, 8.5]),
+    "spec.embedder.timeout": _DURATIONS,
+    **_secret("spec.embedder.apiKeySecretRef"),
+    **_secret("spec.embedder.caSecretRef"),
+    "spec.stores.qdrant.external.url": _URLS,
+    **_secret("spec.stores.qdrant.external.apiKeySecretRef"),
+    **_secret("spec.stores.qdrant.external.caSecretRef"),
+    **_secret("spec.stores.postgres.external.dsnSecretRef"),
+    **_secret("spec.stores.postgres.external.caSecretRef"),
     "spec.stores.redis.managed.maxMemory": _QUANTITIES,
     **_placement("spec.stores.redis.managed"),
     "spec.layers.exact.ttl": _DURATIONS,
@@ -174,7 +188,14 @@ FULL_VALUES: Final[dict[str, Values]] = {
 }
 """By path: values that the full object may have there, and values that it may not."""
 
-EXTERNAL_VALUES: Final = {
+EXTERNAL_VALUES: Final[dict[str, Values]] = {
+    "spec.embedder.builtin.resources.requests": (
+        [{}, _amounts(16)],
+        [_amounts(17), {"": 1}, {"r" * 254: 1}],
+    ),
+    "spec.embedder.builtin.resources.limits": ([_amounts(16)], [_amounts(17), {"": 1}, {"r" * 254: 1}]),
+    "spec.embedder.builtin.resources.requests.cpu": _AMOUNTS,
+    "spec.embedder.builtin.resources.limits.cpu": _AMOUNTS,
     **_secret("spec.stores.redis.external.urlSecretRef"),
     **_secret("spec.tenancy.source.apiKeys.secretRef"),
 }

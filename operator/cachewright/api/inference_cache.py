@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cachewright.api.base import ApiModel, Rule
+from cachewright.api.embedder import EmbedderSpec
 from cachewright.api.gateway import GatewaySpec
 from cachewright.api.layers import LayersSpec
 from cachewright.api.limits import Limits
@@ -93,6 +94,8 @@ class InferenceCacheSpec(ApiModel):
     )
     """Rules per kind of request, first match wins; without routes, one default route for
     `/v1/chat/completions`."""
+    embedder: EmbedderSpec | None = None
+    """What turns texts into vectors, for layers that keep vectors."""
     stores: StoresSpec
     """Where entries are kept."""
     layers: LayersSpec

@@ -24,11 +24,12 @@ COMMANDS: Final = {
     ),
     "crd": ("cachewright.cli.crd", "print the CustomResourceDefinition"),
     "operator": ("cachewright.controller.main", "run the operator (in the cluster)"),
+    "embedder": ("cachewright.embedders.main", "serve the built-in embedding model"),
     "gateway": ("cachewright.gateway.main", "run one caching gateway"),
 }
 """Each command's module and summary, in the order of the help."""
 
-EXTRAS: Final = ("operator", "gateway", "local")
+EXTRAS: Final = ("operator", "gateway", "local", "embedder")
 """Commands that need more than a bare install, each the extra of its name."""
 
 EXAMPLES: Final = """\

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cachewright.embedders.protocol import Embedding, checked
-from cachewright.errors import EmbedderOverloaded, EmbedderRefused, EmbedderUnavailable
+from cachewright.errors import EmbedderOverloaded, EmbedderRefused, EmbedderUnavailable, InvalidInput
 from cachewright.keys.embedding_identity import BUILTIN, EmbeddingIdentity
 
 MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -28,7 +28,8 @@ TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa3
 
 TOKENIZER: Final = Path(__file__).parent / "minilm" / "tokenizer.json"
 
-UNKNOWN_TOKEN: Final = "[UNK]"  # noqa: S105 - no secret
+SPECIAL_TOKENS: Final = ("[UNK]", "[CLS]", "[SEP]")
+"""For what the model has no token, and for a text's beginning and end."""
 
 MOST_WAITING: Final = 512
 """Texts that may wait; at some 6 ms each that is 3 s, after which a caller has long given up."""
@@ -65,16 +66,28 @@ class BuiltinModel:
         self._tokenizer: Any = Tokenizer.from_buffer(_pinned(TOKENIZER, TOKENIZER_SHA256))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._unknown = self._tokenizer.token_to_id(UNKNOWN_TOKEN)
+        vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        self._unknown, self._begin, self._end = (vocabulary[token] for token in SPECIAL_TOKENS)
+        self._vocabulary_size = len(vocabulary)
 
     def embed(self, text: str) -> Embedding:
         """Embed one text."""
         if len(text) > LONGEST_TEXT:
             return Embedding(array("f"), beyond_window=True)
-        return self.embed_tokens(self._tokenizer.encode(text).ids)
+        return self._embed_ids(self._tokenizer.encode(text).ids)
 
     def embed_tokens(self, tokens: Sequence[int]) -> Embedding:
-        """Embed a text that was cut into the model's tokens already, special ones included."""
+        """Embed a text that was cut into the model's tokens already, without special ones.
+
+        Raises InvalidInput where the model has no such token.
+        """
+        if max(tokens, default=0) >= self._vocabulary_size:
+            raise InvalidInput(f"tokens must be less than {self._vocabulary_size}")
+        if len(tokens) > BUILTIN.max_tokens:
+            return Embedding(array("f"), len(tokens), beyond_window=True)
+        return self._embed_ids([self._begin, *tokens, self._end])
+
+    def _embed_ids(self, tokens: Sequence[int]) -> Embedding:
         has_unknown = self._unknown in tokens
         if len(tokens) > BUILTIN.max_tokens:
             return Embedding(array("f"), len(tokens), has_unknown, beyond_window=True)
@@ -92,7 +105,8 @@ class BuiltinModel:
 class BuiltinEmbedder:
     """The built-in model behind a bounded queue, for an event loop."""
 
-    def __init__(self, model: BuiltinModel, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, model: BuiltinModel | None = None, most_waiting: int = MOST_WAITING) -> None:
+        """Without a `model`, the thread loads it for the first text."""
         self._model = model
         self._most_waiting = most_waiting
         self._waiting = 0
@@ -106,15 +120,22 @@ class BuiltinEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Embedding]:
         """Embed texts; raises EmbedderOverloaded at once where the queue cannot take them all."""
+        return await self.embed_inputs(texts)
+
+    async def embed_inputs(self, inputs: Sequence[str | list[int]]) -> list[Embedding]:
+        """Embed texts, or texts that were cut into the model's tokens already, in the same way.
+
+        Raises InvalidInput where the model has no such token.
+        """
         if self._is_closed:
             raise EmbedderUnavailable("the built-in embedder is closed")
-        if self._waiting and self._waiting + len(texts) > self._most_waiting:
+        if self._waiting and self._waiting + len(inputs) > self._most_waiting:
             raise EmbedderOverloaded(f"{self._waiting} texts wait for the built-in embedder already")
-        self._waiting += len(texts)
+        self._waiting += len(inputs)
         try:
             loop = asyncio.get_running_loop()
             # Each text is a job of its own, so that a question waits for one text of a batch, not for all.
-            jobs = [loop.run_in_executor(self._thread, self._model.embed, text) for text in texts]
+            jobs = [loop.run_in_executor(self._thread, self._embed, given) for given in inputs]
             try:
                 return list(await asyncio.gather(*jobs))
             except BaseException:
@@ -122,12 +143,17 @@ class BuiltinEmbedder:
                     job.cancel()
                 raise
         finally:
-            self._waiting -= len(texts)
+            self._waiting -= len(inputs)
 
     async def aclose(self) -> None:
         """Drop what waits and end the thread."""
         self._is_closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _embed(self, given: str | list[int]) -> Embedding:
+        if self._model is None:
+            self._model = BuiltinModel()
+        return self._model.embed(given) if isinstance(given, str) else self._model.embed_tokens(given)
 
 
 async def open_builtin() -> BuiltinEmbedder:

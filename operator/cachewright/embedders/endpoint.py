@@ -8,6 +8,7 @@ many tokens as the window holds. Opened by the gateway and by `cachewright calib
 from __future__ import annotations
 
 import asyncio
+import io
 import ssl
 from array import array
 from collections.abc import Sequence
@@ -145,7 +146,7 @@ class EndpointEmbedder:
 
     async def _exchange(self, body: bytes, count: int) -> bytes:
         url = f"{self._settings.url}/embeddings"
-        async with self._session.post(url, data=body, allow_redirects=False) as response:
+        async with self._session.post(url, data=io.BytesIO(body), allow_redirects=False) as response:
             limit_bytes = 4096 + count * (self.identity.dimensions * 32 + 4096)
             parts = bytearray()
             async for part in response.content.iter_any():

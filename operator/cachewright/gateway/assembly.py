@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import structlog
 
+from cachewright.embedders.opening import open_embedder
+from cachewright.embedders.protocol import Embedder
 from cachewright.errors import InvalidDocument, StoreError
 from cachewright.gateway.credentials import Credentials, CredentialSettings
 from cachewright.gateway.metrics import GatewayMetrics
@@ -75,6 +77,8 @@ class Assembly:
         self._store: _Store | None = None
         self._local: _Local | None = None
         self._target: _Target | None = None
+        self._embedder: tuple[object, Embedder] | None = None
+        """What it was made of, and the embedder itself."""
         self._credentials: tuple[object, Credentials] | None = None
         """What they are for, and the credentials themselves, so that a reload forgets none."""
         self._known: dict[str, KnownRecord] = {}
@@ -100,6 +104,7 @@ class Assembly:
             upstream=target.upstream,
             exact=exact,
             credentials=self._make_credentials(configuration) if exact else None,
+            embedder=self._make_embedder(configuration),
         )
 
     async def warm(self) -> None:
@@ -135,6 +140,8 @@ class Assembly:
             await self._local.upkeep.aclose()
         if self._credentials is not None:
             await self._credentials[1].aclose()
+        if self._embedder is not None:
+            await self._embedder[1].aclose()
         if self._store is not None:
             await self._store.breaker.aclose()
             await self._store.store.aclose()
@@ -145,6 +152,18 @@ class Assembly:
         if current is not None and (current.timeout_seconds, current.ca) == (timeout_seconds, ca):
             return current
         return _Target(timeout_seconds, ca, Upstream(timeout_seconds, _tls_context(ca) if ca else None))
+
+    def _make_embedder(self, configuration: Configuration) -> Embedder | None:
+        policy, vectors = configuration.policy.embedder, configuration.vectors
+        purpose = (policy, vectors.embedder_key, vectors.embedder_ca)
+        current = self._embedder
+        if current is not None and current[0] == purpose:
+            return current[1]
+        made = open_embedder(policy, vectors.embedder_key, vectors.embedder_ca) if policy else None
+        self._embedder = (purpose, made) if made else None
+        if current is not None:
+            self._retire(current[1].aclose)
+        return made
 
     def _make_exact(self, configuration: Configuration, policy: GatewayPolicy) -> ExactLayer | None:
         if policy.exact is None:

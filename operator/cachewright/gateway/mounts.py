@@ -6,7 +6,7 @@ Polled by the process; nothing else of the gateway reads files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -25,12 +25,44 @@ STORE_URL: Final = "redis/url"
 UPSTREAM_KEY: Final = "upstream/key"
 UPSTREAM_CA: Final = "upstream-ca/ca.crt"
 API_KEYS: Final = "api-keys/keys"
+QDRANT_KEY: Final = "qdrant/api-key"
+QDRANT_CA: Final = "qdrant-ca/ca.crt"
+POSTGRES_DSN: Final = "postgres/dsn"
+POSTGRES_CA: Final = "postgres-ca/ca.crt"
+EMBEDDER_KEY: Final = "embedder/key"
+EMBEDDER_CA: Final = "embedder-ca/ca.crt"
 ADMIN: Final = "admin/token"
 
-CONFIGURATION: Final = (POLICY, DIGEST_KEY, STORE_URL, UPSTREAM_KEY, UPSTREAM_CA, API_KEYS)
+CONFIGURATION: Final = (
+    POLICY,
+    DIGEST_KEY,
+    STORE_URL,
+    UPSTREAM_KEY,
+    UPSTREAM_CA,
+    API_KEYS,
+    QDRANT_KEY,
+    QDRANT_CA,
+    POSTGRES_DSN,
+    POSTGRES_CA,
+    EMBEDDER_KEY,
+    EMBEDDER_CA,
+)
 """Everything but the record, which changes on its own."""
 
 Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorConfiguration:
+    """What the layers that keep vectors need beside the policy; each set where the policy says so."""
+
+    qdrant_key: str | None = field(default=None, repr=False)
+    qdrant_ca_file: Path | None = None
+    postgres_dsn: str | None = field(default=None, repr=False)
+    postgres_ca_file: Path | None = None
+    embedder_key: str | None = field(default=None, repr=False)
+    embedder_ca: str | None = None
+    """PEM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +76,7 @@ class Configuration:
     upstream_ca: str | None
     """PEM."""
     api_keys: ApiKeys | None
+    vectors: VectorConfiguration = field(default_factory=VectorConfiguration)
 
 
 class Mounts:
@@ -84,6 +117,18 @@ class Mounts:
                 if tenancy.api_keys
                 else None
             ),
+            vectors=self._read_vectors(policy),
+        )
+
+    def _read_vectors(self, policy: GatewayPolicy) -> VectorConfiguration:
+        qdrant, postgres, embedder = policy.qdrant, policy.postgres, policy.embedder
+        return VectorConfiguration(
+            qdrant_key=self._secret(QDRANT_KEY) if qdrant and qdrant.sends_key else None,
+            qdrant_ca_file=self._file(QDRANT_CA) if qdrant and qdrant.has_own_ca else None,
+            postgres_dsn=self._secret(POSTGRES_DSN) if postgres else None,
+            postgres_ca_file=self._file(POSTGRES_CA) if postgres and postgres.has_own_ca else None,
+            embedder_key=self._secret(EMBEDDER_KEY) if embedder and embedder.sends_key else None,
+            embedder_ca=self._text(EMBEDDER_CA) if embedder and embedder.has_own_ca else None,
         )
 
     def _stat(self, name: str) -> tuple[int, int, int] | None:
@@ -98,6 +143,10 @@ class Mounts:
             return (self._folder / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as e:
             raise InvalidDocument(f"{name} cannot be read: {e}") from e
+
+    def _file(self, name: str) -> Path:
+        self._text(name)
+        return self._folder / name
 
     def _secret(self, name: str) -> str:
         text = self._text(name).strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cachewright.embedders.protocol import Embedder
 from cachewright.gateway.api_keys import ApiKeys
 from cachewright.gateway.credentials import Credentials
 from cachewright.gateway.upstream import Upstream
@@ -26,3 +27,5 @@ class Serving:
     """None where the policy has no exact layer."""
     credentials: Credentials | None = None
     """Set where a client's own credential has to be accepted by the upstream first."""
+    embedder: Embedder | None = None
+    """Set where the policy names one."""

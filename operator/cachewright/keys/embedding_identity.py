@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
+from cachewright.api.embedder import EmbedderSpec
 from cachewright.keys.fields import encode_fields
 
 
@@ -57,6 +58,20 @@ BUILTIN: Final = EmbeddingIdentity(
     normalized=True,
 )
 """The model that ships with the project: English, on the CPU, without a download."""
+
+
+def identity_of(spec: EmbedderSpec) -> EmbeddingIdentity:
+    """Return the space of a spec's embedder; a model without a revision has the empty one."""
+    if spec.builtin is not None:
+        return BUILTIN
+    return EmbeddingIdentity(
+        provider="endpoint",
+        model=spec.model or "",
+        revision=spec.revision or "",
+        dimensions=spec.dimensions or 0,
+        max_tokens=spec.max_tokens or 0,
+    )
+
 
 PROBE_TEXT: Final = "The caching gateway keeps what the model answered yesterday, and says why it did not."
 """Embedded again and again to see whether an embedder is still the one that a keyspace was filled with."""

@@ -17,6 +17,7 @@ from cachewright.keys.digest import key_id_of
 from cachewright.keys.record import Record
 from cachewright.local.declared import SecretValues
 from cachewright.local.secret_options import missing
+from cachewright.policy.document import GatewayPolicy
 from cachewright.policy.from_spec import build_policy
 from cachewright.reconcile.checks import immutable_choices
 from cachewright.reconcile.secret_uses import secret_uses
@@ -29,6 +30,8 @@ SECRET_FILES: Final = {
     "upstream": mounts.UPSTREAM_KEY,
     "upstream-ca": mounts.UPSTREAM_CA,
     "api-keys": mounts.API_KEYS,
+    "embedder": mounts.EMBEDDER_KEY,
+    "embedder-ca": mounts.EMBEDDER_CA,
 }
 """Where the value of a Secret is mounted; the store's URL is local mode's own business."""
 
@@ -68,7 +71,7 @@ def make_edition(
     cache = _redirected(cache, secrets, upstream)
     key_id = key_id_of(digest_key)
     wanted = wanted_record(cache, _as_here(record, cache), key_id, now)
-    policy = build_policy(cache, wanted.cache_id, key_id)
+    policy = _enacted_here(build_policy(cache, wanted.cache_id, key_id), cache)
     if upstream.is_stand_in and upstream.url is not None:
         there = policy.upstream.model_copy(update={"url": upstream.url})
         policy = policy.model_copy(update={"upstream": there})
@@ -80,6 +83,14 @@ def make_edition(
         **_secret_files(cache, secrets),
     }
     return Edition(cache, wanted, files)
+
+
+def _enacted_here(policy: GatewayPolicy, cache: InferenceCache) -> GatewayPolicy:
+    """Run the built-in embedder in the gateway's own process, and use no vector store of the manifest's."""
+    changes: dict[str, object] = {"qdrant": None, "postgres": None}
+    if policy.embedder is not None and cache.spec.embedder and cache.spec.embedder.builtin is not None:
+        changes["embedder"] = policy.embedder.model_copy(update={"url": None})
+    return policy.model_copy(update=changes)
 
 
 def _as_here(record: Record, cache: InferenceCache) -> Record:

@@ -12,9 +12,13 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cachewright.errors import InvalidDocument
+from cachewright.keys.embedding_identity import EmbeddingIdentity
 
 POLICY_DATA_KEY: Final = "policy.json"
 """Key in the ConfigMap and file name where it is mounted."""
+
+LATER_PARTS: Final = frozenset({"embedder", "qdrant", "postgres"})
+"""Parts that are left out where an object does not use them, so that a newer release rolls no gateway."""
 
 DEFAULT_VARY_HEADERS: Final = ("openai-organization", "openai-project", "openai-beta", "api-version")
 """Request headers that are part of every key."""
@@ -86,6 +90,38 @@ class ExactPolicy(_Document):
     local_ttl_seconds: float
 
 
+class EmbedderPolicy(_Document):
+    """What turns texts into vectors."""
+
+    url: str | None
+    """Base URL of the API with its path prefix and no trailing slash; None: the built-in model in the
+    gateway's own process."""
+    identity: EmbeddingIdentity
+    timeout_seconds: float
+    sends_key: bool = False
+    """True: the key in the mounted file `embedder/key` is sent."""
+    has_own_ca: bool = False
+    """True: certificates are checked against the mounted file `embedder-ca/ca.crt`."""
+
+
+class QdrantPolicy(_Document):
+    """The Qdrant server."""
+
+    url: str
+    """Without trailing slash."""
+    sends_key: bool = False
+    """True: the key in the mounted file `qdrant/api-key` is sent."""
+    has_own_ca: bool = False
+    """True: certificates are checked against the mounted file `qdrant-ca/ca.crt`."""
+
+
+class PostgresPolicy(_Document):
+    """The PostgreSQL database; its connection string is the mounted file `postgres/dsn`."""
+
+    has_own_ca: bool = False
+    """True: certificates are checked against the mounted file `postgres-ca/ca.crt`."""
+
+
 class GatewayPolicy(_Document):
     """All that a gateway enacts."""
 
@@ -103,6 +139,9 @@ class GatewayPolicy(_Document):
     tenancy: TenancyPolicy
     routes: tuple[RoutePolicy, ...]
     exact: ExactPolicy | None
+    embedder: EmbedderPolicy | None = None
+    qdrant: QdrantPolicy | None = None
+    postgres: PostgresPolicy | None = None
     total_budget_seconds: float
     coalesce_timeout_seconds: float = 2.0
     """Longest wait for the same request in another gateway."""
@@ -110,8 +149,9 @@ class GatewayPolicy(_Document):
     max_body_bytes: int
 
     def to_json(self) -> str:
-        """Render as JSON; the same policy gives the same text."""
-        return self.model_dump_json(indent=2) + "\n"
+        """Render as JSON; the same policy gives the same text, whatever later releases can say besides."""
+        unsaid = {name for name in LATER_PARTS if getattr(self, name) is None}
+        return self.model_dump_json(indent=2, exclude=unsaid) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> GatewayPolicy:

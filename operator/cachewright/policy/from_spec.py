@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from cachewright.api.durations import parse_duration_seconds
+from cachewright.api.embedder import EmbedderSpec
 from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
 from cachewright.api.model import UpstreamSpec
 from cachewright.api.quantities import parse_bytes
 from cachewright.api.routes import Route
+from cachewright.api.stores import StoresSpec
 from cachewright.api.tenancy import TenancySpec
+from cachewright.keys.embedding_identity import identity_of
 from cachewright.keys.fingerprints import exact_binding
 from cachewright.policy.document import (
     DEFAULT_VARY_HEADERS,
+    EmbedderPolicy,
     ExactPolicy,
     GatewayPolicy,
+    PostgresPolicy,
+    QdrantPolicy,
     RoutePolicy,
     TenancyPolicy,
     UpstreamPolicy,
@@ -20,6 +28,12 @@ from cachewright.policy.document import (
 
 DEFAULT_ROUTE = RoutePolicy(name="default", path="/v1/chat/completions", layers=("Exact",))
 """Used when the object names no routes."""
+
+BUILTIN_EMBEDDER_PORT: Final = 8091
+"""Where the built-in model listens inside a gateway's pod, on the loopback interface alone."""
+
+EMBEDDER_TIMEOUT_SECONDS: Final = 10.0
+"""Used where the object says nothing."""
 
 
 def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPolicy:
@@ -36,6 +50,9 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         tenancy=_tenancy(spec.tenancy),
         routes=_routes(spec),
         exact=_exact(spec),
+        embedder=_embedder(spec.embedder) if spec.embedder else None,
+        qdrant=_qdrant(spec.stores),
+        postgres=_postgres(spec.stores),
         total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
         coalesce_timeout_seconds=parse_duration_seconds(spec.limits.coalesce_timeout),
         max_cacheable_body_bytes=parse_bytes(spec.limits.max_cacheable_body),
@@ -98,3 +115,31 @@ def _exact(spec: InferenceCacheSpec) -> ExactPolicy | None:
         local_max_entries=spec.layers.exact.local.max_entries,
         local_ttl_seconds=parse_duration_seconds(spec.layers.exact.local.ttl),
     )
+
+
+def _embedder(embedder: EmbedderSpec) -> EmbedderPolicy:
+    timeout = embedder.timeout
+    return EmbedderPolicy(
+        url=(embedder.url or f"http://127.0.0.1:{BUILTIN_EMBEDDER_PORT}/v1").rstrip("/"),
+        identity=identity_of(embedder),
+        timeout_seconds=parse_duration_seconds(timeout) if timeout else EMBEDDER_TIMEOUT_SECONDS,
+        sends_key=embedder.api_key_secret_ref is not None,
+        has_own_ca=embedder.ca_secret_ref is not None,
+    )
+
+
+def _qdrant(stores: StoresSpec) -> QdrantPolicy | None:
+    if stores.qdrant is None:
+        return None
+    external = stores.qdrant.external
+    return QdrantPolicy(
+        url=external.url.rstrip("/"),
+        sends_key=external.api_key_secret_ref is not None,
+        has_own_ca=external.ca_secret_ref is not None,
+    )
+
+
+def _postgres(stores: StoresSpec) -> PostgresPolicy | None:
+    if stores.postgres is None:
+        return None
+    return PostgresPolicy(has_own_ca=stores.postgres.external.ca_secret_ref is not None)

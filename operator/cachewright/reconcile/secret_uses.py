@@ -21,8 +21,39 @@ def secret_uses(spec: InferenceCacheSpec) -> tuple[SecretUse, ...]:
             source.api_keys.secret_ref if source and source.api_keys else None,
         ),
     ]
+    references += _vector_references(spec)
     return tuple(
         SecretUse(field_path=path, mount=mount, name=ref.name, key=ref.key)
         for path, mount, ref in references
         if ref is not None
     )
+
+
+def _vector_references(spec: InferenceCacheSpec) -> list[tuple[str, str, SecretKeyRef | None]]:
+    embedder = spec.embedder
+    qdrant = spec.stores.qdrant.external if spec.stores.qdrant else None
+    postgres = spec.stores.postgres.external if spec.stores.postgres else None
+    return [
+        (
+            "spec.stores.qdrant.external.apiKeySecretRef",
+            "qdrant",
+            qdrant.api_key_secret_ref if qdrant else None,
+        ),
+        (
+            "spec.stores.qdrant.external.caSecretRef",
+            "qdrant-ca",
+            qdrant.ca_secret_ref if qdrant else None,
+        ),
+        (
+            "spec.stores.postgres.external.dsnSecretRef",
+            "postgres",
+            postgres.dsn_secret_ref if postgres else None,
+        ),
+        (
+            "spec.stores.postgres.external.caSecretRef",
+            "postgres-ca",
+            postgres.ca_secret_ref if postgres else None,
+        ),
+        ("spec.embedder.apiKeySecretRef", "embedder", embedder.api_key_secret_ref if embedder else None),
+        ("spec.embedder.caSecretRef", "embedder-ca", embedder.ca_secret_ref if embedder else None),
+    ]

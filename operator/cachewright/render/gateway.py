@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from cachewright.api.inference_cache import InferenceCache
+from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
 from cachewright.api.names import ANNOTATION_CHECKSUM_PREFIX
+from cachewright.api.references import SecretKeyRef
 from cachewright.policy.document import POLICY_DATA_KEY
 from cachewright.policy.from_spec import build_policy
+from cachewright.render.embedder import build_embedder_sidecar
 from cachewright.render.inputs import RenderInputs
 from cachewright.render.metadata import (
     Manifest,
@@ -130,6 +132,7 @@ def build_gateway_deployment(
                     "enableServiceLinks": False,
                     "terminationGracePeriodSeconds": 60,
                     "securityContext": pod_security_context(GATEWAY_USER),
+                    **_sidecars(cache, settings),
                     "containers": [_gateway_container(cache, settings)],
                     "volumes": _volumes(cache),
                     **placement_fields(cache.spec.gateway, labels),
@@ -137,6 +140,12 @@ def build_gateway_deployment(
             },
         },
     }
+
+
+def _sidecars(cache: InferenceCache, settings: RenderSettings) -> Manifest:
+    if cache.spec.embedder is None or cache.spec.embedder.builtin is None:
+        return {}
+    return {"initContainers": [build_embedder_sidecar(cache, cache.spec.embedder.builtin, settings)]}
 
 
 def _annotations(cache: InferenceCache, inputs: RenderInputs) -> dict[str, str]:
@@ -211,4 +220,19 @@ def _config_volumes(cache: InferenceCache) -> list[Manifest]:
         volumes.append(secret_volume("upstream-ca", ca.name, {ca.key: "ca.crt"}))
     if spec.tenancy.source and (api_keys := spec.tenancy.source.api_keys):
         volumes.append(secret_volume("api-keys", api_keys.secret_ref.name, {api_keys.secret_ref.key: "keys"}))
-    return volumes
+    return volumes + _vector_volumes(spec)
+
+
+def _vector_volumes(spec: InferenceCacheSpec) -> list[Manifest]:
+    qdrant = spec.stores.qdrant.external if spec.stores.qdrant else None
+    postgres = spec.stores.postgres.external if spec.stores.postgres else None
+    embedder = spec.embedder
+    mounted: list[tuple[str, SecretKeyRef | None, str]] = [
+        ("qdrant", qdrant.api_key_secret_ref if qdrant else None, "api-key"),
+        ("qdrant-ca", qdrant.ca_secret_ref if qdrant else None, "ca.crt"),
+        ("postgres", postgres.dsn_secret_ref if postgres else None, "dsn"),
+        ("postgres-ca", postgres.ca_secret_ref if postgres else None, "ca.crt"),
+        ("embedder", embedder.api_key_secret_ref if embedder else None, "key"),
+        ("embedder-ca", embedder.ca_secret_ref if embedder else None, "ca.crt"),
+    ]
+    return [secret_volume(name, ref.name, {ref.key: path}) for name, ref, path in mounted if ref]

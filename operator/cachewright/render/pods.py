@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cachewright.api.base import ApiModel
-from cachewright.api.workload import PodPlacement
+from cachewright.api.workload import PodPlacement, ResourceRequirements
 from cachewright.render.metadata import Manifest
 
 
@@ -47,9 +47,14 @@ def placement_fields(placement: PodPlacement, match_labels: dict[str, str]) -> M
 
 def resources(placement: PodPlacement, derived: Manifest) -> Manifest:
     """CPU and memory of a container: what the object gives, over what was derived."""
-    if placement.resources is None:
+    return container_resources(placement.resources, derived)
+
+
+def container_resources(wanted: ResourceRequirements | None, derived: Manifest) -> Manifest:
+    """CPU and memory of a container: what is wanted, over what was derived."""
+    if wanted is None:
         return derived
-    given = placement.resources.model_dump(by_alias=True, exclude_none=True)
+    given = wanted.model_dump(by_alias=True, exclude_none=True)
     return {part: {**derived.get(part, {}), **given.get(part, {})} for part in ("requests", "limits")}
 
 
