@@ -9,13 +9,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from cachewright.keys.digest import EntryName
 from cachewright.keys.record import Record
 from cachewright.stores.memory import MemoryCacheStore
 from cachewright.stores.protocols import CacheStore
+from cachewright.stores.qdrant_link import QdrantLink
+from cachewright.stores.qdrant_vectors import QdrantVectorStore
 from cachewright.stores.redis_entries import open_cache_store
 from cachewright.stores.vector_opening import open_vector_store
+from cachewright.stores.vectors import VectorStore
+from tests.support.qdrant_servers import GivenServer, QdrantServer, given_server, run_qdrant
 from tests.support.redis_servers import FLAVORS, RedisServer, run_redis
 from tests.support.redis_topologies import Topology, run_cluster, run_sentinels, run_tls, run_unix
 from tests.support.vectors import VectorSubject
@@ -80,12 +85,34 @@ async def subject(
         await store.aclose()
 
 
-VECTOR_STORES = ("memory",)
+@pytest.fixture(scope="session")
+def qdrant() -> Iterator[QdrantServer | GivenServer]:
+    """Give a Qdrant server that tests share: the stand-in, or the real one that the environment names."""
+    if (given := given_server()) is not None:
+        yield given
+        return
+    with run_qdrant() as running:
+        yield running
+
+
+VECTOR_STORES = ("memory", "qdrant-local", "qdrant")
 
 
 @pytest.fixture(params=VECTOR_STORES)
 async def vectors(request: pytest.FixtureRequest) -> AsyncIterator[VectorSubject]:
     """A vector store of each kind; servers are shared, under another cache id each time."""
-    store = open_vector_store({"memory": "memory://"}[request.param])
-    yield VectorSubject(store)
-    await store.aclose()
+    subject = VectorSubject(_open_vectors(request))
+    yield subject
+    for keyspace in await subject.store.list_spaces(subject.cache_id):
+        await subject.store.drop(subject.cache_id, keyspace)
+    await subject.store.aclose()
+
+
+def _open_vectors(request: pytest.FixtureRequest) -> VectorStore:
+    match request.param:
+        case "qdrant":
+            server = request.getfixturevalue("qdrant")
+            return open_vector_store(server.url, api_key=server.api_key)
+        case "qdrant-local":
+            return QdrantVectorStore(QdrantLink(AsyncQdrantClient(location=":memory:")))
+    return open_vector_store("memory://")

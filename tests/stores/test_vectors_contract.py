@@ -13,6 +13,9 @@ from cachewright.keys.keyspaces import Keyspace
 from cachewright.stores.vectors import EntryId, Vector, vector_of
 from tests.support.vectors import NOW, PROBE_TEXT, VectorSubject, near, random_vector, vector_entry
 
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+"""What qdrant-client's local mode says of itself."""
+
 TENANT, PARTITION = "tenant-a", "partition-1"
 
 

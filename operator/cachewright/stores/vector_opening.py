@@ -18,10 +18,18 @@ from cachewright.stores.vectors import VectorStore
 _MEMORY: Final = re.compile(r"memory://(?:\?max_bytes=([1-9][0-9]{0,15}))?")
 
 
-def open_vector_store(url: str) -> VectorStore:
-    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one."""
+def open_vector_store(url: str, *, api_key: str | None = None, ca_file: str | None = None) -> VectorStore:
+    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one.
+
+    `api_key` is Qdrant's; `ca_file` holds PEM certificates that count beside the system's.
+    """
     if found := _MEMORY.fullmatch(url):
         from cachewright.stores.memory_vectors import DEFAULT_MAX_BYTES, MemoryVectorStore
 
         return MemoryVectorStore(int(found[1] or DEFAULT_MAX_BYTES))
-    raise InvalidInput("a vector store's URL begins with memory://")
+    if url.startswith(("http://", "https://")):
+        from cachewright.stores.qdrant_link import open_link
+        from cachewright.stores.qdrant_vectors import QdrantVectorStore
+
+        return QdrantVectorStore(open_link(url, api_key, ca_file))
+    raise InvalidInput("a vector store's URL begins with memory://, http:// or https://")
