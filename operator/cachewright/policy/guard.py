@@ -9,13 +9,21 @@ The semantic layer asks it for each candidate, and `cachewright calibrate` for e
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 from cachewright.api.guard import DEFAULT_GUARD, GuardCheck
-from cachewright.policy.guard_language import language_of
+from cachewright.policy.guard_language import language_of_tokens
+from cachewright.policy.guard_names import names_differ
+from cachewright.policy.guard_numbers import quantities_of
+from cachewright.policy.guard_opposites import prefixes_conflict, sides_conflict, sides_of
+from cachewright.policy.guard_order import order_differs
+from cachewright.policy.guard_words import Kind, Token, in_language, tokens_of
+from cachewright.policy.lexicons import LEXICONS
+from cachewright.policy.lexicons.lexicon import Lexicon
 
 
 class GuardReason(StrEnum):
@@ -35,6 +43,15 @@ class GuardReason(StrEnum):
     """They name different things."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question, taken apart."""
+
+    tokens: Sequence[Token]
+    words: Sequence[str]
+    lexicon: Lexicon | None
+
+
 def refusals(
     asked: str,
     stored: str,
@@ -45,31 +62,65 @@ def refusals(
     """Return every reason why the answer to one question must not be given to the other; empty: none.
 
     Symmetric, and empty for equal texts. With `other_languages`, questions in languages without word lists
-    are compared by what needs none: numbers, signs and names.
+    are compared by what needs none: digits, signs and names.
     """
     if asked == stored:
         return ()
-    language, other = language_of(asked), language_of(stored)
-    if language != other or (language is None and not other_languages):
+    ours, theirs = _take_apart(asked), _take_apart(stored)
+    if ours.lexicon is not theirs.lexicon or (ours.lexicon is None and not other_languages):
         return (GuardReason.LANGUAGE,)
     return tuple(
-        reason for check, (reason, differ) in _CHECKS.items() if check in checks and differ(asked, stored)
+        reason for check, (reason, differ) in _CHECKS.items() if check in checks and differ(ours, theirs)
     )
 
 
-_NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
-_NEGATION: Final = re.compile(r"\b(?:not|no|never|without|cannot)\b|n't\b", re.IGNORECASE)
+def _take_apart(text: str) -> _Question:
+    tokens = tokens_of(text)
+    lexicon = LEXICONS.get(language_of_tokens(tokens) or "")
+    if lexicon is not None:
+        tokens = in_language(tokens, lexicon)
+    return _Question(tokens, [token.text for token in tokens if token.kind is not Kind.SIGN], lexicon)
 
 
-def _numbers_differ(asked: str, stored: str) -> bool:
-    return sorted(_NUMBER.findall(asked)) != sorted(_NUMBER.findall(stored))
+def _numbers_differ(ours: _Question, theirs: _Question) -> bool:
+    found = quantities_of(ours.tokens, ours.lexicon)
+    return found.differ(quantities_of(theirs.tokens, theirs.lexicon))
 
 
-def _negations_differ(asked: str, stored: str) -> bool:
-    return len(_NEGATION.findall(asked)) != len(_NEGATION.findall(stored))
+def _negations_differ(ours: _Question, theirs: _Question) -> bool:
+    return _negations(ours) != _negations(theirs)
 
 
-_CHECKS: Final[Mapping[GuardCheck, tuple[GuardReason, Callable[[str, str], bool]]]] = {
+def _negations(question: _Question) -> int:
+    lexicon = question.lexicon
+    if lexicon is None:
+        return 0
+    words = question.words
+    idle = sum(pair in lexicon.idle_phrases for pair in pairwise(words))
+    return sum(word in lexicon.negations for word in words) - idle
+
+
+def _order_differs(ours: _Question, theirs: _Question) -> bool:
+    return ours.lexicon is not None and order_differs(ours.words, theirs.words, ours.lexicon)
+
+
+def _opposites_meet(ours: _Question, theirs: _Question) -> bool:
+    lexicon = ours.lexicon
+    if lexicon is None:
+        return False
+    if sides_conflict(sides_of(ours.words, lexicon), sides_of(theirs.words, lexicon)):
+        return True
+    return prefixes_conflict(frozenset(ours.words), frozenset(theirs.words), lexicon)
+
+
+def _names_differ(ours: _Question, theirs: _Question) -> bool:
+    return names_differ(ours.tokens, theirs.tokens)
+
+
+_CHECKS: Final[Mapping[GuardCheck, tuple[GuardReason, Callable[[_Question, _Question], bool]]]] = {
     GuardCheck.NUMBERS: (GuardReason.NUMBERS, _numbers_differ),
     GuardCheck.NEGATION: (GuardReason.NEGATION, _negations_differ),
+    GuardCheck.ORDER: (GuardReason.ORDER, _order_differs),
+    GuardCheck.ANTONYMS: (GuardReason.ANTONYMS, _opposites_meet),
+    GuardCheck.NAMES: (GuardReason.NAMES, _names_differ),
 }
