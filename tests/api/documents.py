@@ -108,6 +108,7 @@ FULL: Final[Document] = {
             "maxCacheableBody": "1Mi",
             "maxBody": "64Mi",
         },
+        "sweep": {"interval": "1h", "reclaimRate": 10_000},
         "gateway": {"replicas": 2, **_PLACEMENT},
         "deletionPolicy": "Retain",
         "suspend": False,

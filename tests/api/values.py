@@ -180,6 +180,8 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.limits.coalesceTimeout": (["1ms", "1m", "60s"], ["61s", *_DURATIONS[1]]),
     "spec.limits.maxCacheableBody": (["64Mi", "1"], ["65Mi", "1Ti", *_QUANTITIES[1]]),
     "spec.limits.maxBody": (["1Mi", "1048576"], _QUANTITIES[1]),
+    "spec.sweep.interval": (["1m", "168h", "0h60s"], ["59s", "168h1ms", *_DURATIONS[1]]),
+    "spec.sweep.reclaimRate": ([100, 1_000_000], [99, 1_000_001, 100.5, "1000"]),
     "spec.gateway.replicas": ([0, 100, 3.0], [-1, 101, 1.5, "2"]),
     **_placement("spec.gateway"),
     "spec.deletionPolicy": (["Retain"], ["Delete"]),

@@ -18,6 +18,7 @@ from cachewright.api.rotation import Epoch, RotationSpec
 from cachewright.api.routes import Route
 from cachewright.api.status import InferenceCacheStatus
 from cachewright.api.stores import StoresSpec
+from cachewright.api.sweep import SweepSpec
 from cachewright.api.tenancy import TenancySpec
 
 UPSTREAM_KEY_NEEDS_SOURCE: Final = Rule(
@@ -102,6 +103,8 @@ class InferenceCacheSpec(ApiModel):
     """What is cached, and for how long."""
     limits: Limits = Field(default_factory=Limits)
     """What the cache may cost a request."""
+    sweep: SweepSpec = Field(default_factory=SweepSpec)
+    """How what nobody can reach any more is removed."""
     gateway: GatewaySpec = Field(default_factory=GatewaySpec)
     """The caching gateway's pods."""
     deletion_policy: Literal["Retain"] = "Retain"

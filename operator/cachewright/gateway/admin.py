@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -18,8 +18,10 @@ from prometheus_client import CollectorRegistry
 
 from cachewright.errors import ClientGone, InvalidInput, StoreError
 from cachewright.gateway.admin_stats import collect_stats
+from cachewright.gateway.admin_store import tell_store
 from cachewright.gateway.app import Scope, Send, send_reply
 from cachewright.gateway.headers import Headers, values_of
+from cachewright.gateway.janitor import JanitorNews
 from cachewright.gateway.purge import purge
 from cachewright.gateway.reply import Reply, error_reply
 from cachewright.gateway.request_body import Receive, RequestBody
@@ -40,6 +42,7 @@ class AdminState:
     record: Record | None
     """The best record known."""
     ready: bool
+    janitor: JanitorNews = field(default_factory=JanitorNews)
 
 
 class AdminApp:
@@ -86,7 +89,8 @@ class AdminApp:
         if state is None:
             return error_reply(503, "not_ready", "the gateway has not read its configuration yet")
         if path == "/stats":
-            return _json(collect_stats(self._registry, state.serving.policy, state.record, state.ready))
+            stats = collect_stats(self._registry, state.serving.policy, state.record, state.ready)
+            return _json(stats | {"store": tell_store(state.record, state.janitor)})
         return await _purge(state.serving, body)
 
     def _is_allowed(self, headers: Headers) -> bool:

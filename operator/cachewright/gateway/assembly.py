@@ -19,6 +19,7 @@ from cachewright.embedders.opening import open_embedder
 from cachewright.embedders.protocol import Embedder
 from cachewright.errors import InvalidDocument, StoreError
 from cachewright.gateway.credentials import Credentials, CredentialSettings
+from cachewright.gateway.janitor import JanitorLog
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
 from cachewright.gateway.serving import Serving
@@ -26,6 +27,7 @@ from cachewright.gateway.throttle import Throttle
 from cachewright.gateway.upstream import Upstream
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.exact import ExactLayer, ExactSettings
+from cachewright.layers.janitor import Janitor, JanitorSettings
 from cachewright.layers.known_marks import KnownMarks
 from cachewright.layers.known_record import KnownRecord
 from cachewright.layers.local import LocalCache, LocalSettings
@@ -105,6 +107,7 @@ class Assembly:
             exact=exact,
             credentials=self._make_credentials(configuration) if exact else None,
             embedder=self._make_embedder(configuration),
+            janitor=self._make_janitor(policy) if exact else None,
         )
 
     async def warm(self) -> None:
@@ -201,6 +204,15 @@ class Assembly:
         self._local = _Local(purpose, cache, upkeep)
         upkeep.start()
         return cache
+
+    def _make_janitor(self, policy: GatewayPolicy) -> Janitor | None:
+        if self._store is None:
+            return None
+        settings = JanitorSettings(
+            policy.cache_id, policy.sweep.keys_per_second, policy.sweep.interval_seconds
+        )
+        log = JanitorLog(self._metrics)
+        return Janitor(self._store.store, settings, log, time.monotonic, time.time)
 
     def _make_credentials(self, configuration: Configuration) -> Credentials | None:
         policy, store = configuration.policy, self._store

@@ -113,6 +113,24 @@ class GatewayMetrics:
             "Writes dropped because too many were waiting.",
             registry=self.registry,
         )
+        self.entries = Gauge(
+            "cachewright_entries",
+            "Entries in the store when it was last swept; the same on every pod.",
+            ("layer", "state"),
+            registry=self.registry,
+        )
+        self.removed = Counter(
+            "cachewright_removed",
+            "Keys that this pod removed because nobody could reach them any more, by what found them.",
+            ("by",),
+            registry=self.registry,
+        )
+        self.reclaimed = Counter(
+            "cachewright_reclaimed_keyspaces",
+            "Keyspaces that this pod emptied, or tried to.",
+            ("outcome",),
+            registry=self.registry,
+        )
         self.record_revision = Gauge(
             "cachewright_record_revision", "Highest revision of the record seen.", registry=self.registry
         )

@@ -23,12 +23,14 @@ from cachewright.gateway.assembly import Assembly
 from cachewright.gateway.flow import Flow
 from cachewright.gateway.health import Health
 from cachewright.gateway.http10 import TrafficProtocol
+from cachewright.gateway.janitor import JanitorDuty
 from cachewright.gateway.management import ManagementApp
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import ADMIN, CONFIGURATION, RECORD, Mounts, Signature
 from cachewright.gateway.throttle import Throttle
 from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.record import Record
+from cachewright.layers.janitor import Janitor
 
 POLL_SECONDS: Final = 1.0
 """How often mounted files are looked at."""
@@ -74,6 +76,7 @@ class GatewayProcess:
         self._throttle = Throttle(time.monotonic)
         self._flow = Flow(self.metrics, self._writes)
         self._assembly = Assembly(self.metrics, self._throttle)
+        self.janitor = JanitorDuty(self._janitor_and_record, self.metrics, self._throttle)
         self._record: Record | None = None
         """The mounted record as last read; what is known may be newer."""
         self._admin_token: bytes | None = None
@@ -81,6 +84,7 @@ class GatewayProcess:
         self._seen: dict[str, Signature] = {}
         self._servers: list[_Server] = []
         self._tasks: list[asyncio.Task[None]] = []
+        """One that serves for each port, then those that watch."""
         self._awaiting_store: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -95,7 +99,7 @@ class GatewayProcess:
             apps.append((self._admin_app(), self._settings.admin_port))
         self._servers = [_Server(_server_config(app, self._settings.host, port)) for app, port in apps]
         self._tasks = [asyncio.create_task(server.serve()) for server in self._servers]
-        self._tasks.append(asyncio.create_task(self._watch()))
+        self._tasks += [asyncio.create_task(self._watch()), asyncio.create_task(self.janitor.run())]
         self._awaiting_store = asyncio.create_task(self._await_store())
         while not all(server.started for server in self._servers):
             for task in self._tasks:
@@ -131,14 +135,15 @@ class GatewayProcess:
         await asyncio.sleep(self._settings.lame_duck_seconds)
         for server in self._servers:
             server.should_exit = True
-        *serving, watching = self._tasks
+        serving, watching = self._tasks[: len(self._servers)], self._tasks[len(self._servers) :]
         await asyncio.gather(*serving, return_exceptions=True)
         await self._flow.aclose()
         given_up = await self._writes.drain(DRAIN_WRITES_SECONDS)
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         if self._awaiting_store is not None:
             self._awaiting_store.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        await asyncio.gather(*watching, return_exceptions=True)
         await self._assembly.aclose()
         _log.info("gateway_stopped", writes_given_up=given_up)
 
@@ -184,13 +189,20 @@ class GatewayProcess:
             self.metrics.record_revision.set(known.best.revision)
         self.health.configured = known.best is not None
 
+    def _janitor_and_record(self) -> tuple[Janitor, Record] | None:
+        serving = self._flow.serving
+        if serving is None or serving.janitor is None:
+            return None
+        record = self._assembly.known_record(serving.policy.cache_id).best
+        return None if record is None else (serving.janitor, record)
+
     def _admin_app(self) -> AdminApp:
         def state() -> AdminState | None:
             serving = self._flow.serving
             if serving is None:
                 return None
             known = self._assembly.known_record(serving.policy.cache_id)
-            return AdminState(serving, known.best, self.health.ready)
+            return AdminState(serving, known.best, self.health.ready, self.janitor.news)
 
         return AdminApp(lambda: self._admin_token, state, self.metrics.registry)
 

@@ -9,6 +9,7 @@ from cachewright.gateway.api_keys import ApiKeys
 from cachewright.gateway.credentials import Credentials
 from cachewright.gateway.upstream import Upstream
 from cachewright.layers.exact import ExactLayer
+from cachewright.layers.janitor import Janitor
 from cachewright.policy.document import GatewayPolicy
 
 
@@ -29,3 +30,5 @@ class Serving:
     """Set where a client's own credential has to be accepted by the upstream first."""
     embedder: Embedder | None = None
     """Set where the policy names one."""
+    janitor: Janitor | None = None
+    """None where there is no store to tidy."""

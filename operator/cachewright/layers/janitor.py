@@ -28,8 +28,8 @@ from cachewright.stores.reclaim import ReclaimReport, ReclaimState, SweepReport
 LOCK_SECONDS: Final = 30.0
 """After a janitor died, the next one begins no later."""
 
-PROGRESS_SECONDS: Final = 5.0
-"""Between two reports on a keyspace in work, which also keep the lock."""
+REPORTS_PER_LOCK: Final = 6
+"""A keyspace in work is reported on, and the lock prolonged, so often while the lock counts."""
 
 RETRY_SECONDS: Final = 60.0
 """Before a keyspace that could not be emptied is tried again."""
@@ -73,6 +73,7 @@ class JanitorSettings:
     sweep_interval_seconds: float
     drops: Mapping[str, Drop] = field(default_factory=dict)
     """By layer that keeps something outside Redis."""
+    lock_seconds: float = LOCK_SECONDS
 
 
 class LostLock(StoreUnavailable):
@@ -107,7 +108,7 @@ class Janitor:
         cache_id = self._settings.cache_id
         if not await self._pending(record) and not await self._store.sweep_is_due(cache_id):
             return
-        if not await self._store.hold_janitor(cache_id, self._token, LOCK_SECONDS):
+        if not await self._store.hold_janitor(cache_id, self._token, self._settings.lock_seconds):
             return
         with suppress(LostLock):
             try:
@@ -115,6 +116,12 @@ class Janitor:
             finally:
                 with suppress(StoreError):
                     await self._store.free_janitor(cache_id, self._token)
+
+    async def read_reports(self, record: Record) -> tuple[SweepReport | None, dict[Keyspace, ReclaimReport]]:
+        """Read what was reported last, by any janitor: on a sweep, and on what is being deleted."""
+        deleting = [past.keyspace for past in record.in_state(KeyspaceState.DELETING)]
+        cache_id = self._settings.cache_id
+        return await self._store.read_sweep(cache_id), await self._store.read_reclaims(cache_id, deleting)
 
     async def _work(self, record: Record) -> None:
         cache_id = self._settings.cache_id
@@ -205,10 +212,11 @@ class Janitor:
 
     async def _is_time_to_tell(self, progress: _Progress) -> bool:
         """Keep the lock, now and then; raises LostLock where somebody else has it."""
-        if self._clock() - progress.told_at < PROGRESS_SECONDS:
+        settings = self._settings
+        if self._clock() - progress.told_at < settings.lock_seconds / REPORTS_PER_LOCK:
             return False
         progress.told_at = self._clock()
-        if not await self._store.hold_janitor(self._settings.cache_id, self._token, LOCK_SECONDS):
+        if not await self._store.hold_janitor(settings.cache_id, self._token, settings.lock_seconds):
             raise LostLock("another janitor took over")
         return True
 

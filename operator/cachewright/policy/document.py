@@ -122,6 +122,15 @@ class PostgresPolicy(_Document):
     """True: certificates are checked against the mounted file `postgres-ca/ca.crt`."""
 
 
+class SweepPolicy(_Document):
+    """How the gateways tidy the store."""
+
+    interval_seconds: float = 3600.0
+    """From the end of one sweep to the next."""
+    keys_per_second: int = 10_000
+    """Looked at by a sweep, or while a keyspace is emptied."""
+
+
 class GatewayPolicy(_Document):
     """All that a gateway enacts."""
 
@@ -145,6 +154,7 @@ class GatewayPolicy(_Document):
     total_budget_seconds: float
     coalesce_timeout_seconds: float = 2.0
     """Longest wait for the same request in another gateway."""
+    sweep: SweepPolicy = SweepPolicy()
     max_cacheable_body_bytes: int
     max_body_bytes: int
 

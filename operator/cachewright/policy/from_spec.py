@@ -22,6 +22,7 @@ from cachewright.policy.document import (
     PostgresPolicy,
     QdrantPolicy,
     RoutePolicy,
+    SweepPolicy,
     TenancyPolicy,
     UpstreamPolicy,
 )
@@ -55,6 +56,10 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         postgres=_postgres(spec.stores),
         total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
         coalesce_timeout_seconds=parse_duration_seconds(spec.limits.coalesce_timeout),
+        sweep=SweepPolicy(
+            interval_seconds=parse_duration_seconds(spec.sweep.interval),
+            keys_per_second=spec.sweep.reclaim_rate,
+        ),
         max_cacheable_body_bytes=parse_bytes(spec.limits.max_cacheable_body),
         max_body_bytes=parse_bytes(spec.limits.max_body),
     )
