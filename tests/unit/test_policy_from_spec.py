@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from cachewright.crd.validation import load
-from cachewright.policy.document import GatewayPolicy, RoutePolicy, TenancyPolicy
+from cachewright.policy.document import GatewayPolicy, RoutePolicy, SweepPolicy, TenancyPolicy
 from cachewright.policy.from_spec import DEFAULT_ROUTE, build_policy
 from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document, changed
 from tests.api.random_objects import valid_objects
@@ -75,3 +75,14 @@ def test_every_valid_object_has_a_policy_that_survives_its_file(document: Docume
     """What the operator writes is what a gateway reads."""
     policy = policy_of(document)
     assert GatewayPolicy.from_json(policy.to_json()) == policy
+
+
+def test_a_sweep_is_told_where_it_is_not_the_usual_one() -> None:
+    """In seconds; as its defaults say, the policy is the text that it always was."""
+    assert policy_of(FULL).sweep is None
+    assert policy_of(changed(FULL, spec__sweep={"interval": "2h"})).sweep == SweepPolicy(
+        interval_seconds=7200, keys_per_second=10_000
+    )
+    assert policy_of(changed(FULL, spec__sweep={"reclaimRate": 500})).sweep == SweepPolicy(
+        interval_seconds=3600, keys_per_second=500
+    )

@@ -32,7 +32,7 @@ from cachewright.layers.known_marks import KnownMarks
 from cachewright.layers.known_record import KnownRecord
 from cachewright.layers.local import LocalCache, LocalSettings
 from cachewright.layers.local_upkeep import LocalUpkeep
-from cachewright.policy.document import ExactPolicy, GatewayPolicy
+from cachewright.policy.document import ExactPolicy, GatewayPolicy, SweepPolicy
 from cachewright.stores.opening import open_store
 from cachewright.stores.protocols import CacheStore
 
@@ -208,9 +208,8 @@ class Assembly:
     def _make_janitor(self, policy: GatewayPolicy) -> Janitor | None:
         if self._store is None:
             return None
-        settings = JanitorSettings(
-            policy.cache_id, policy.sweep.keys_per_second, policy.sweep.interval_seconds
-        )
+        sweep = policy.sweep or SweepPolicy()
+        settings = JanitorSettings(policy.cache_id, sweep.keys_per_second, sweep.interval_seconds)
         log = JanitorLog(self._metrics)
         return Janitor(self._store.store, settings, log, time.monotonic, time.time)
 

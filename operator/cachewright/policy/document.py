@@ -17,7 +17,7 @@ from cachewright.keys.embedding_identity import EmbeddingIdentity
 POLICY_DATA_KEY: Final = "policy.json"
 """Key in the ConfigMap and file name where it is mounted."""
 
-LATER_PARTS: Final = frozenset({"embedder", "qdrant", "postgres"})
+LATER_PARTS: Final = frozenset({"embedder", "postgres", "qdrant", "sweep"})
 """Parts that are left out where an object does not use them, so that a newer release rolls no gateway."""
 
 DEFAULT_VARY_HEADERS: Final = ("openai-organization", "openai-project", "openai-beta", "api-version")
@@ -154,7 +154,8 @@ class GatewayPolicy(_Document):
     total_budget_seconds: float
     coalesce_timeout_seconds: float = 2.0
     """Longest wait for the same request in another gateway."""
-    sweep: SweepPolicy = SweepPolicy()
+    sweep: SweepPolicy | None = None
+    """None: as its defaults say."""
     max_cacheable_body_bytes: int
     max_body_bytes: int
 

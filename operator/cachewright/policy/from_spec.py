@@ -11,6 +11,7 @@ from cachewright.api.model import UpstreamSpec
 from cachewright.api.quantities import parse_bytes
 from cachewright.api.routes import Route
 from cachewright.api.stores import StoresSpec
+from cachewright.api.sweep import SweepSpec
 from cachewright.api.tenancy import TenancySpec
 from cachewright.keys.embedding_identity import identity_of
 from cachewright.keys.fingerprints import exact_binding
@@ -56,10 +57,7 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         postgres=_postgres(spec.stores),
         total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
         coalesce_timeout_seconds=parse_duration_seconds(spec.limits.coalesce_timeout),
-        sweep=SweepPolicy(
-            interval_seconds=parse_duration_seconds(spec.sweep.interval),
-            keys_per_second=spec.sweep.reclaim_rate,
-        ),
+        sweep=_sweep(spec.sweep),
         max_cacheable_body_bytes=parse_bytes(spec.limits.max_cacheable_body),
         max_body_bytes=parse_bytes(spec.limits.max_body),
     )
@@ -109,6 +107,13 @@ def _route(route: Route) -> RoutePolicy:
         documents_required=route.documents == "Required",
         documents_between=(marks.start, marks.end) if marks else None,
     )
+
+
+def _sweep(sweep: SweepSpec) -> SweepPolicy | None:
+    policy = SweepPolicy(
+        interval_seconds=parse_duration_seconds(sweep.interval), keys_per_second=sweep.reclaim_rate
+    )
+    return None if policy == SweepPolicy() else policy
 
 
 def _exact(spec: InferenceCacheSpec) -> ExactPolicy | None:
