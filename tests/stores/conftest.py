@@ -20,6 +20,7 @@ from cachewright.stores.qdrant_vectors import QdrantVectorStore
 from cachewright.stores.redis_entries import open_cache_store
 from cachewright.stores.vector_opening import open_vector_store
 from cachewright.stores.vectors import VectorStore
+from tests.support.postgres_servers import PostgresServer, run_postgres
 from tests.support.qdrant_servers import GivenServer, QdrantServer, given_server, run_qdrant
 from tests.support.redis_servers import FLAVORS, RedisServer, run_redis
 from tests.support.redis_topologies import Topology, run_cluster, run_sentinels, run_tls, run_unix
@@ -95,13 +96,21 @@ def qdrant() -> Iterator[QdrantServer | GivenServer]:
         yield running
 
 
-VECTOR_STORES = ("memory", "qdrant-local", "qdrant")
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Give a PostgreSQL server with pgvector that tests share."""
+    with run_postgres() as running:
+        yield running
+
+
+VECTOR_STORES = ("memory", "qdrant-local", "qdrant", "postgres")
 
 
 @pytest.fixture(params=VECTOR_STORES)
 async def vectors(request: pytest.FixtureRequest) -> AsyncIterator[VectorSubject]:
     """A vector store of each kind; servers are shared, under another cache id each time."""
     subject = VectorSubject(_open_vectors(request))
+    await subject.store.check()
     yield subject
     for keyspace in await subject.store.list_spaces(subject.cache_id):
         await subject.store.drop(subject.cache_id, keyspace)
@@ -113,6 +122,8 @@ def _open_vectors(request: pytest.FixtureRequest) -> VectorStore:
         case "qdrant":
             server = request.getfixturevalue("qdrant")
             return open_vector_store(server.url, api_key=server.api_key)
+        case "postgres":
+            return open_vector_store(request.getfixturevalue("postgres").dsn())
         case "qdrant-local":
             return QdrantVectorStore(QdrantLink(AsyncQdrantClient(location=":memory:")))
     return open_vector_store("memory://")

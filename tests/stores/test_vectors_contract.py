@@ -291,7 +291,7 @@ async def test_vectors_that_mean_nothing_are_refused(
 
 async def test_a_space_of_other_dimensions_is_refused(vectors: VectorSubject) -> None:
     """An embedder that changed its length must not write into the space it had."""
-    await vectors.opened()
+    await vectors.store.put(await vectors.opened(), vector_entry(1))
     other = vectors.space(dimensions=16)
     with pytest.raises(StoreRefused, match="8 dimensions"):
         await vectors.ensure(other)

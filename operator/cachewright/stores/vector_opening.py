@@ -32,4 +32,9 @@ def open_vector_store(url: str, *, api_key: str | None = None, ca_file: str | No
         from cachewright.stores.qdrant_vectors import QdrantVectorStore
 
         return QdrantVectorStore(open_link(url, api_key, ca_file))
-    raise InvalidInput("a vector store's URL begins with memory://, http:// or https://")
+    if url.startswith(("postgresql://", "postgres://")):
+        from cachewright.stores import postgres_link
+        from cachewright.stores.postgres_vectors import PostgresVectorStore
+
+        return PostgresVectorStore(postgres_link.open_link(url, ca_file))
+    raise InvalidInput("a vector store's URL begins with memory://, http://, https:// or postgresql://")
