@@ -1,12 +1,15 @@
-"""What every tier shares: golden files, and how long `make soak` lets hypothesis search."""
+"""What every tier shares: golden files, servers that are slow to start, and how long `make soak` lets hypothesis search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.support.postgres_servers import PostgresServer, run_postgres
+from tests.support.qdrant_servers import GivenServer, QdrantServer, given_server, run_qdrant
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -33,3 +36,20 @@ def golden(request: pytest.FixtureRequest) -> CompareGolden:
         assert text == file.read_text(), f"{file} differs; if that is meant, run pytest --update-golden"
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def qdrant() -> Iterator[QdrantServer | GivenServer]:
+    """Give a Qdrant server that tests share: the stand-in, or the real one that the environment names."""
+    if (given := given_server()) is not None:
+        yield given
+        return
+    with run_qdrant() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Give a PostgreSQL server with pgvector that tests share."""
+    with run_postgres() as running:
+        yield running

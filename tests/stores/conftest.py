@@ -20,8 +20,6 @@ from cachewright.stores.qdrant_vectors import QdrantVectorStore
 from cachewright.stores.redis_entries import open_cache_store
 from cachewright.stores.vector_opening import open_vector_store
 from cachewright.stores.vectors import VectorStore
-from tests.support.postgres_servers import PostgresServer, run_postgres
-from tests.support.qdrant_servers import GivenServer, QdrantServer, given_server, run_qdrant
 from tests.support.redis_servers import FLAVORS, RedisServer, run_redis
 from tests.support.redis_topologies import Topology, run_cluster, run_sentinels, run_tls, run_unix
 from tests.support.vectors import VectorSubject
@@ -84,23 +82,6 @@ async def subject(
         store = open_cache_store(running.url("gateway"))
         yield Subject(store, running.cache_id)
         await store.aclose()
-
-
-@pytest.fixture(scope="session")
-def qdrant() -> Iterator[QdrantServer | GivenServer]:
-    """Give a Qdrant server that tests share: the stand-in, or the real one that the environment names."""
-    if (given := given_server()) is not None:
-        yield given
-        return
-    with run_qdrant() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """Give a PostgreSQL server with pgvector that tests share."""
-    with run_postgres() as running:
-        yield running
 
 
 VECTOR_STORES = ("memory", "qdrant-local", "qdrant", "postgres")
