@@ -1,4 +1,4 @@
-"""What every tier shares: golden files, servers that are slow to start, and how long `make soak` lets hypothesis search."""
+"""What every tier shares: golden files, slow servers, and how long `make soak` lets hypothesis search."""
 
 from __future__ import annotations
 
