@@ -12,7 +12,7 @@ class GuardCheck(StrEnum):
     NUMBERS = "Numbers"
     """Another number, unit, currency, date or time."""
     NEGATION = "Negation"
-    """One of the two questions is negated."""
+    """One of the two questions is negated, or restricted by an `only`."""
     ORDER = "Order"
     """The same words the other way round: from A to B, and from B to A."""
     ANTONYMS = "Antonyms"

@@ -34,7 +34,7 @@ class GuardReason(StrEnum):
     NUMBERS = "numbers"
     """They name different numbers, units, currencies, dates, times or signs."""
     NEGATION = "negation"
-    """One of them is negated."""
+    """One of them is negated, or restricted by an `only`."""
     ORDER = "order"
     """They have the same words the other way round."""
     ANTONYMS = "antonyms"
@@ -48,7 +48,10 @@ class _Question:
     """A question, taken apart."""
 
     tokens: Sequence[Token]
+    spelt: Sequence[Token]
+    """Without its signs."""
     words: Sequence[str]
+    """Case-folded, without its signs."""
     lexicon: Lexicon | None
 
 
@@ -79,7 +82,8 @@ def _take_apart(text: str) -> _Question:
     lexicon = LEXICONS.get(language_of_tokens(tokens) or "")
     if lexicon is not None:
         tokens = in_language(tokens, lexicon)
-    return _Question(tokens, [token.text for token in tokens if token.kind is not Kind.SIGN], lexicon)
+    spelt = [token for token in tokens if token.kind is not Kind.SIGN]
+    return _Question(tokens, spelt, [token.text for token in spelt], lexicon)
 
 
 def _numbers_differ(ours: _Question, theirs: _Question) -> bool:
@@ -88,16 +92,22 @@ def _numbers_differ(ours: _Question, theirs: _Question) -> bool:
 
 
 def _negations_differ(ours: _Question, theirs: _Question) -> bool:
-    return _negations(ours) != _negations(theirs)
+    if ours.lexicon is None:
+        return False
+    if _negations(ours, ours.lexicon) != _negations(theirs, ours.lexicon):
+        return True
+    return _restricts_more(ours, theirs, ours.lexicon) or _restricts_more(theirs, ours, ours.lexicon)
 
 
-def _negations(question: _Question) -> int:
-    lexicon = question.lexicon
-    if lexicon is None:
-        return 0
+def _negations(question: _Question, lexicon: Lexicon) -> int:
     words = question.words
     idle = sum(pair in lexicon.idle_phrases for pair in pairwise(words))
     return sum(word in lexicon.negations for word in words) - idle
+
+
+def _restricts_more(ours: _Question, theirs: _Question, lexicon: Lexicon) -> bool:
+    restricted = not lexicon.restrictions.isdisjoint(ours.words)
+    return restricted and (lexicon.restrictions | lexicon.mild_restrictions).isdisjoint(theirs.words)
 
 
 def _order_differs(ours: _Question, theirs: _Question) -> bool:
@@ -108,7 +118,7 @@ def _opposites_meet(ours: _Question, theirs: _Question) -> bool:
     lexicon = ours.lexicon
     if lexicon is None:
         return False
-    if sides_conflict(sides_of(ours.words, lexicon), sides_of(theirs.words, lexicon)):
+    if sides_conflict(sides_of(ours.spelt, lexicon), sides_of(theirs.spelt, lexicon)):
         return True
     return prefixes_conflict(frozenset(ours.words), frozenset(theirs.words), lexicon)
 

@@ -50,8 +50,10 @@ _THOUSANDS: Final = {
     True: re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+(?:,\d+)?"),
 }
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d{1,2}")
-_VAGUE_UNITS: Final = words("x bit second foot cup yard a v k c f")
+_VAGUE_UNITS: Final = words("x bit second foot cup yard a v k °")
 """Units whose words mean too much else to count without a number."""
+
+_TEMPERATURES: Final = frozenset("cfk")
 
 NO_UNIT: Final = ""
 ORDINAL: Final = "th"
@@ -132,9 +134,10 @@ class _Reader:
         unit = self._unit(following)
         if unit:
             self._at += 1
-            if unit == "°" and (letter := self._peek()) and letter.text in ("c", "f"):
+            scale = self._peek()
+            if unit == "°" and scale and self._unit(scale) in _TEMPERATURES:
                 self._at += 1
-                return letter.text
+                return self._unit(scale)
             return unit
         return NO_UNIT
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Final
 
-from cachewright.policy.lexicons.lexicon import START, Lexicon, Side
+from cachewright.policy.guard_words import Token
+from cachewright.policy.lexicons.lexicon import AS_WRITTEN, START, Lexicon, Side
 
 _PARTICLE_REACH: Final = 8
 """Words between a verb and the particle that belongs to it: turn the heating in the hall off."""
@@ -17,11 +18,14 @@ _SHORTEST_REST: Final = 4
 _SHORTEST_PAIRED_REST: Final = 3
 
 
-def sides_of(words: Sequence[str], lexicon: Lexicon) -> frozenset[Side]:
+def sides_of(tokens: Sequence[Token], lexicon: Lexicon) -> frozenset[Side]:
     """Return where a question's words stand in the lists of alternatives."""
     opposites = lexicon.opposites
+    words = [token.text for token in tokens]
     pairs = (f"{first}_{second}" for first, second in pairwise((START, *words)))
-    joined = (opposites.whole.get(pair, ()) for pair in chain(pairs, _particle_verbs(words, lexicon)))
+    written = (f"{AS_WRITTEN}{token.raw}" for token in tokens if not token.opens)
+    spelt = chain(pairs, written, _particle_verbs(words, lexicon))
+    joined = (opposites.whole.get(each, ()) for each in spelt)
     return frozenset(chain(*joined, *map(opposites.sides, words)))
 
 

@@ -11,17 +11,42 @@ from cachewright.policy.lexicons.lexicon import Lexicon
 _REACH: Final = 6
 """Words between two that a direction may still connect."""
 
+_SHORTEST_PLURAL: Final = 3
+"""Letters of a word whose last s may be a plural's; `bus` and `gas` end with one."""
+
 _LONGEST_BLOCK: Final = 4
 """Words of one thing that may change places with another."""
 
 
 def order_differs(ours: Sequence[str], theirs: Sequence[str], lexicon: Lexicon) -> bool:
     """Tell whether two questions say the same of two things, the other way round."""
+    ours, theirs = _singular(ours), _singular(theirs)
     return (
         _roles_conflict(ours, theirs, lexicon)
+        or _doer_is_done_to(ours, theirs, lexicon)
+        or _doer_is_done_to(theirs, ours, lexicon)
         or _sides_of_a_direction_swap(ours, theirs, lexicon)
         or _two_things_swap(ours, theirs, lexicon)
     )
+
+
+def _singular(words: Sequence[str]) -> Sequence[str]:
+    """Drop a plural's s, so that two things are found again where one of them is many: ten dollars."""
+    return [word[:-1] if len(word) > _SHORTEST_PLURAL and word[-1] == "s" else word for word in words]
+
+
+def _doer_is_done_to(passive: Sequence[str], active: Sequence[str], lexicon: Lexicon) -> bool:
+    """Was A bought by B in one, did A buy B in the other: the order stays, the doer does not."""
+    agent = next((place for place, word in enumerate(passive) if word in lexicon.agents), None)
+    if agent is None or lexicon.auxiliaries.isdisjoint(passive[:agent]):
+        return False
+    if not lexicon.auxiliaries.isdisjoint(active) or not lexicon.agents.isdisjoint(active):
+        return False
+    doer = next((word for word in passive[agent + 1 :] if word not in lexicon.function_words), None)
+    places = _contents(active, lexicon)
+    if doer is None or doer not in places:
+        return False
+    return any(places.get(word, places[doer]) < places[doer] for word in passive[:agent])
 
 
 def _contents(words: Sequence[str], lexicon: Lexicon) -> dict[str, int]:

@@ -38,6 +38,10 @@ ENGLISH: Final = Lexicon(
     ),
     negations=words("not no never none nobody nothing nowhere neither nor without cannot lacks lacking"),
     idle_phrases=(("or", "not"), ("not", "only"), ("or", "no"), ("no", "matter"), ("why", "not")),
+    restrictions=words("only solely exclusively"),
+    mild_restrictions=words("just merely simply single alone one"),
+    agents=words("by"),
+    auxiliaries=words("is are was were be been being"),
     contractions={
         **{f"{verb}n't": (verb, "not") for verb in _NOT},
         **{f"{verb}nt": (verb, "not") for verb in _NOT if verb not in ("can", "wa", "were", "will")},
@@ -82,6 +86,10 @@ ENGLISH: Final = Lexicon(
         early earlier earliest / late later latest
         first / last final
         next upcoming / previous last past
+        next_week next_weekend / this_week this_weekend / last_week last_weekend
+        next_month / this_month / last_month
+        next_year / this_year / last_year
+        next_monday next_tuesday next_wednesday next_thursday next_friday next_saturday next_sunday / this_monday this_tuesday this_wednesday this_thursday this_friday this_saturday this_sunday / last_monday last_tuesday last_wednesday last_thursday last_friday last_saturday last_sunday
         old older oldest / new newer newest young younger youngest recent*
         add adds added adding insert* append* attach* / remov* delet* detach* eras* drop dropped
         creat* / destroy* delet*
@@ -112,7 +120,19 @@ ENGLISH: Final = Lexicon(
         adult* grown-up* / child children kid kids infant* baby babies toddler* newborn*
         man men male males boy boys / woman women female females girl girls
         he him his himself / she her hers herself
-        husband* / wife wives
+        husband* groom* bridegroom* / wife wives bride brides
+        king kings / queen queens
+        prince princes / princess*
+        uncle* / aunt aunts auntie*
+        nephew* / niece*
+        grandfather* grandpa grandad* / grandmother* grandma granny
+        grandson* / granddaughter*
+        widower* / widow widows
+        actor* / actress*
+        stallion* / mare mares
+        bull bulls / cow cows
+        rooster* / hen hens
+        minor minors underage / adult* grown-up* / elderly senior seniors
         brother* / sister*
         father* dad dads daddy / mother* mom moms mum mums
         son sons / daughter*
@@ -142,11 +162,17 @@ ENGLISH: Final = Lexicon(
         long longer longest lengthen* / short shorter shortest shorten*
         tall taller tallest / short shorter shortest
         high higher highest / low lower lowest
-        wide wider widest broad* / narrow*
+        wide wider widest broad* widen* dilat* / narrow* constrict*
+        tighten* / loosen*
+        rough* / smooth*
+        sharp* / blunt* dull*
+        loud* noisy / quiet* silent*
+        deep* / shallow*
+        near nearest close closest / far farthest furthest distant
         thick thicker thickest thicken* / thin thinner thinnest
         heavy heavier heaviest / light lighter lightest
         strong stronger strongest strengthen* / weak weaker weakest weaken*
-        hot hotter hottest heat* warm* / cold colder coldest cool* freez* frozen
+        hot hotter hottest heat* warm* thaw* melt* defrost* / cold colder coldest cool* freez* frozen chill*
         wet humid* / dry dries drying
         full fuller / empty empties
         rich richer richest wealthy / poor poorer poorest
@@ -197,6 +223,9 @@ ENGLISH: Final = Lexicon(
         synchronous* sync / asynchronous* async
         online / offline
         local* / remote* global*
+        local* municipal / national* federal / international*
+        abroad / home domestic*
+        city / county / state / country
         read reads reading / write writes writing wrote written
         client* / server*
         frontend / backend
@@ -240,7 +269,10 @@ ENGLISH: Final = Lexicon(
         ^_when what_time what_date / ^_where / ^_who ^_whom / ^_why / how_many how_much / how_long / how_far / how_often
         ^_why / ^_how
         who_is who_are / who_was who_were / who_will
-        where_is where_are / where_was where_were
+        what_is what_are / what_was what_were
+        what_do what_does / what_did
+        where_is where_are where_do where_does / where_was where_were where_did
+        much_is much_are much_do much_does many_do many_does / much_was much_were much_did many_did
         why_is why_are why_do why_does / why_was why_were why_did / why_will
         how_do how_does / how_did
         when_is when_do when_does when_will / when_was when_were when_did
@@ -263,6 +295,25 @@ ENGLISH: Final = Lexicon(
         android / ios iphone ipad
         windows / linux / mac macos
         mobile / desktop
+        résumé résumés resumé / resume
+        =US / =us
+        =IT / =it
+        =WHO / =who
+        =Polish / =polish
+        =Turkey / =turkey
+        =China / =china
+        =AIDS / =aids
+        =March / =march
+        =May / =may
+        =Go / =go
+        =Swift / =swift
+        =Rust / =rust
+        =Apple / =apple
+        =Amazon / =amazon
+        =Nice / =nice
+        =Reading / =reading
+        =Bath / =bath
+        =Job / =job
         """
     ),
     prefixes=(
@@ -397,6 +448,7 @@ ENGLISH: Final = Lexicon(
         c: celsius centigrade
         f: fahrenheit
         k: kelvin
+        °: degree degrees
         %: percent pct
         x: times fold
         """

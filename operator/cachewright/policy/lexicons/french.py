@@ -30,6 +30,8 @@ FRENCH: Final = Lexicon(
         """
     ),
     negations=words("pas jamais rien aucun aucune personne sans ni nulle"),
+    restrictions=words("seulement uniquement exclusivement"),
+    mild_restrictions=words("juste seul seule simplement que"),
     idle_phrases=(("ou", "pas"), ("pas", "seulement"), ("pourquoi", "pas")),
     opposites=alternatives(
         """
@@ -195,6 +197,8 @@ FRENCH: Final = Lexicon(
         tb: to téraoctet téraoctets
         %: pourcent
         x: fois
+        c: celsius
+        °: degré degrés
         """
     ),
     dates=table(

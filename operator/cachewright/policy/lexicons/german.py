@@ -45,6 +45,8 @@ GERMAN: Final = Lexicon(
     negations=words(
         "nicht nie niemals kein keine keinen keinem keiner keines niemand nichts nirgends weder noch_nie ohne"
     ),
+    restrictions=words("nur ausschließlich"),
+    mild_restrictions=words("bloß lediglich allein einzig einzige einzigen"),
     idle_phrases=(("oder", "nicht"), ("nicht", "nur"), ("ob", "nicht")),
     opposites=alternatives(
         """
@@ -245,6 +247,7 @@ GERMAN: Final = Lexicon(
         kw: kilowatt
         v: volt
         c: celsius
+        °: grad
         f: fahrenheit
         %: prozent
         x: mal

@@ -5,6 +5,7 @@ The lists are text, so that they can be read and added to by whoever speaks the 
 - words are separated by spaces, lower case;
 - `enabl*` stands for every word that begins so;
 - `turn_off` stands for two words in a row, `^_who` for `who` as the first word;
+- `=US` stands for a word in just these letters, within a sentence;
 - alternatives that exclude each other stand on one line, separated by `/`; each may be several words of the
   same meaning: `start* begin* launch* / stop* end* quit*`.
 """
@@ -20,6 +21,9 @@ Side: TypeAlias = tuple[int, int]
 
 START: Final = "^"
 """Stands before the first word."""
+
+AS_WRITTEN: Final = "="
+"""Stands before a word whose capitals matter."""
 
 SHORTEST_STEM: Final = 3
 """Letters before a `*` at least; a shorter stem would take in half of a language."""
@@ -136,6 +140,14 @@ class Lexicon:
     """Single letters that are words of the language; every other one is a code, as in `vitamin D`."""
     decimal_comma: bool
     """Whether 1,5 is one and a half."""
+    restrictions: frozenset[str]
+    """Words that say that nothing else is meant: `only`."""
+    mild_restrictions: frozenset[str]
+    """Words that may say so too, and often say nothing: `just`."""
+    agents: frozenset[str] = frozenset()
+    """Words that name the doer in the passive: `by`."""
+    auxiliaries: frozenset[str] = frozenset()
+    """Words that make the passive, where `agents` are told by them."""
     contractions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Words that stand for several."""
     particles_come_last: bool = False

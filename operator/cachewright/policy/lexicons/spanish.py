@@ -31,6 +31,8 @@ SPANISH: Final = Lexicon(
         """
     ),
     negations=words("no nunca jamás nada nadie ningún ninguna ninguno ni sin tampoco"),
+    restrictions=words("solo sólo solamente únicamente exclusivamente"),
+    mild_restrictions=words("único única simplemente"),
     idle_phrases=(("o", "no"), ("no", "solo"), ("no", "sólo")),
     opposites=alternatives(
         """
@@ -184,6 +186,7 @@ SPANISH: Final = Lexicon(
         gb: gigabyte gigabytes gigas
         tb: terabyte terabytes teras
         c: celsius
+        °: grado grados
         x: veces
         """
     ),
