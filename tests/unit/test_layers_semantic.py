@@ -32,7 +32,7 @@ from tests.support.semantic_world import KEY, World
 from tests.support.vectors import near, random_vector
 
 QUESTION = "How do I reset the password of my account?"
-PARAPHRASE = "How do I reset my account password of the?"
+PARAPHRASE = "How can I reset the password of my account?"
 OTHER = "What is the capital of France?"
 
 
