@@ -88,6 +88,17 @@ async def test_a_key_outside_the_keyspace_stops_a_removal(subject: Subject) -> N
     assert await walked(subject, OLD) == old
 
 
+async def test_a_key_outside_the_cache_stops_a_removal(subject: Subject) -> None:
+    """Also where any key of the cache may go."""
+    old, new = await fill(subject, OLD, 3), await fill(subject, NEW, 3)
+    other = new[0].replace(subject.cache_id, "f" * 16)
+    for stranger in (other, "something else", f"x{new[0]}"):
+        with pytest.raises(InvalidInput, match="not all of these keys"):
+            await subject.store.unlink(subject.cache_id, None, [*old, stranger])
+    assert await subject.store.unlink(subject.cache_id, None, old + new) == 6
+    assert await walked(subject, OLD) == await walked(subject, NEW) == []
+
+
 async def test_one_janitor_holds_the_lock(subject: Subject) -> None:
     """It may prolong it; nobody else takes it or frees it."""
     store, cache_id = subject.store, subject.cache_id

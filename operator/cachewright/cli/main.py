@@ -22,6 +22,7 @@ COMMANDS: Final = {
         "cachewright.cli.prefix",
         "tell what prefix caching can bring, and turn it on",
     ),
+    "janitor": ("cachewright.cli.janitor", "tidy a cache's stores once, or remove all that they hold of it"),
     "crd": ("cachewright.cli.crd", "print the CustomResourceDefinition"),
     "operator": ("cachewright.controller.main", "run the operator (in the cluster)"),
     "embedder": ("cachewright.embedders.main", "serve the built-in embedding model"),
@@ -29,8 +30,14 @@ COMMANDS: Final = {
 }
 """Each command's module and summary, in the order of the help."""
 
-EXTRAS: Final = ("operator", "gateway", "local", "embedder")
-"""Commands that need more than a bare install, each the extra of its name."""
+EXTRAS: Final = {
+    "operator": "operator",
+    "gateway": "gateway",
+    "local": "local",
+    "embedder": "embedder",
+    "janitor": "gateway",
+}
+"""Commands that need more than a bare install, and the extra that each needs."""
 
 EXAMPLES: Final = """\
 examples:
@@ -59,9 +66,8 @@ def _run(command: str, words: list[str]) -> int:
     except ModuleNotFoundError as e:
         if command not in EXTRAS or (e.name or "").startswith("cachewright"):
             raise
-        print(
-            f"cachewright {command} needs more: pip install 'cachewright[{command}]'  ({e})", file=sys.stderr
-        )
+        extra = EXTRAS[command]
+        print(f"cachewright {command} needs more: pip install 'cachewright[{extra}]'  ({e})", file=sys.stderr)
         return 2
     parser = argparse.ArgumentParser(
         prog=f"cachewright {command}",

@@ -95,11 +95,24 @@ class Mounts:
 
     def read_admin_token(self) -> bytes | None:
         """Read the admin port's token; None where there is no such file; raises InvalidDocument."""
-        return self._secret(ADMIN).encode() if self._stat(ADMIN) else None
+        token = self.read_given(ADMIN)
+        return None if token is None else token.encode()
+
+    def read_policy(self) -> GatewayPolicy:
+        """Read the policy alone; raises InvalidDocument."""
+        return GatewayPolicy.from_json(self._text(POLICY))
+
+    def read_given(self, name: str) -> str | None:
+        """Read a file of one line; None where there is none; raises InvalidDocument for an empty one."""
+        return self._secret(name) if self._stat(name) else None
+
+    def given_file(self, name: str) -> str | None:
+        """Return the path of a file; None where there is none."""
+        return str(self._folder / name) if self._stat(name) else None
 
     def read_configuration(self) -> Configuration:
         """Read everything the policy names; raises InvalidDocument if any of it is missing or wrong."""
-        policy = GatewayPolicy.from_json(self._text(POLICY))
+        policy = self.read_policy()
         digest_key_text = self._text(DIGEST_KEY)
         digest_key = parse_digest_key(digest_key_text)
         if key_id_of(digest_key_text) != policy.key_id:

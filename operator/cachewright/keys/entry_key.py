@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cachewright.keys.digest import EntryName, hash_tag
+from cachewright.keys.digest import EntryName, hash_tag, key_prefix
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.scheme import KEY_SCHEME, TAGS
 
@@ -35,6 +35,13 @@ def parse_entry_key(cache_id: str, key: str) -> EntryName | None:
     digest = match[5]
     chosen_tag = "" if hash_tag(digest) == match[2] else match[2]
     return EntryName(cache_id, Keyspace.parse(match[3]), match[4], digest, chosen_tag)
+
+
+def lies_within(cache_id: str, keyspace: Keyspace | None, key: str) -> bool:
+    """Tell whether a key is one of a keyspace; where that is None, whether it is one of the cache at all."""
+    if keyspace is None:
+        return key.startswith(key_prefix(cache_id))
+    return keyspace_of_key(cache_id, key) == keyspace
 
 
 def keyspace_pattern(cache_id: str, keyspace: Keyspace) -> str:

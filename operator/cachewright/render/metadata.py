@@ -19,7 +19,7 @@ from cachewright.api.names import (
 
 Manifest = dict[str, Any]
 
-Component = Literal["record", "redis", "gateway"]
+Component = Literal["record", "redis", "gateway", "janitor"]
 
 PRODUCT: Final = "cachewright"
 
@@ -47,6 +47,16 @@ def redis_name(cache_name: str) -> str:
 def gateway_name(cache_name: str) -> str:
     """Name of everything that belongs to the gateway."""
     return f"{cache_name}-gateway"
+
+
+def janitor_name(cache_name: str) -> str:
+    """Name of the Job that tidies the stores of a cache without gateways."""
+    return f"{cache_name}-janitor"
+
+
+def delete_name(cache_name: str) -> str:
+    """Name of the Job that removes a deleted cache from stores that outlive it."""
+    return f"{cache_name}-delete"
 
 
 def selector_labels(cache: InferenceCache, component: Component) -> dict[str, str]:

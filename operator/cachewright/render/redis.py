@@ -141,6 +141,7 @@ def build_redis_network_policy(cache: InferenceCache, settings: RenderSettings) 
                     "ports": [{"port": REDIS_PORT, "protocol": "TCP"}],
                     "from": [
                         {"podSelector": {"matchLabels": selector_labels(cache, "gateway")}},
+                        {"podSelector": {"matchLabels": selector_labels(cache, "janitor")}},
                         {
                             "namespaceSelector": {"matchLabels": operator_namespace},
                             "podSelector": {"matchLabels": operator_labels},

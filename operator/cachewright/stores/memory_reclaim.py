@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 
 from cachewright.errors import InvalidInput
-from cachewright.keys.digest import key_prefix
-from cachewright.keys.entry_key import janitor_key, janitor_lock_key, keyspace_of_key
+from cachewright.keys.entry_key import janitor_key, janitor_lock_key, lies_within
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.stores.reclaim import Page, ReclaimReport, SweepReport
 
@@ -34,13 +33,15 @@ class MemoryReclaimStore:
         names = list(self._entries)
         for start in range(0, max(1, len(names)), page_size):
             page = names[start : start + page_size]
-            found = tuple(key for key in page if key in self._entries and _is_within(cache_id, keyspace, key))
+            found = tuple(
+                key for key in page if key in self._entries and lies_within(cache_id, keyspace, key)
+            )
             yield Page(found, len(page))
 
-    async def unlink(self, cache_id: str, keyspace: Keyspace, keys: Sequence[str]) -> int:
-        """Remove keys of a keyspace."""
-        if any(keyspace_of_key(cache_id, key) != keyspace for key in keys):
-            raise InvalidInput(f"not all of these keys lie in keyspace {keyspace}")
+    async def unlink(self, cache_id: str, keyspace: Keyspace | None, keys: Sequence[str]) -> int:
+        """Remove keys of a keyspace, or of the whole cache."""
+        if not all(lies_within(cache_id, keyspace, key) for key in keys):
+            raise InvalidInput(f"not all of these keys lie in {keyspace or 'the cache'}")
         there = [key for key in dict.fromkeys(keys) if key in self._entries]
         for key in there:
             self._forget(key)
@@ -95,9 +96,3 @@ class MemoryReclaimStore:
 
     def _forget(self, key: str) -> float:
         raise NotImplementedError
-
-
-def _is_within(cache_id: str, keyspace: Keyspace | None, key: str) -> bool:
-    if keyspace is None:
-        return key.startswith(key_prefix(cache_id))
-    return keyspace_of_key(cache_id, key) == keyspace

@@ -144,10 +144,10 @@ class ReclaimStore(ReclaimReports, Protocol):
         the way, so that a walk that ended by itself was complete. Close it, as by `contextlib.aclosing`.
         """
 
-    async def unlink(self, cache_id: str, keyspace: Keyspace, keys: Sequence[str]) -> int:
-        """Remove keys of a keyspace; tells how many there were.
+    async def unlink(self, cache_id: str, keyspace: Keyspace | None, keys: Sequence[str]) -> int:
+        """Remove keys of a keyspace, or any keys of the cache; tells how many there were.
 
-        Raises InvalidInput, and removes nothing, where one of them lies outside the keyspace.
+        Raises InvalidInput, and removes nothing, where one of them lies outside.
         """
 
     async def hold_janitor(self, cache_id: str, token: str, ttl_seconds: float) -> bool:

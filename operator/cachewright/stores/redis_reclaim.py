@@ -19,8 +19,8 @@ from cachewright.keys.digest import key_pattern
 from cachewright.keys.entry_key import (
     janitor_key,
     janitor_lock_key,
-    keyspace_of_key,
     keyspace_pattern,
+    lies_within,
     sweep_pause_key,
 )
 from cachewright.keys.keyspaces import Keyspace
@@ -90,10 +90,10 @@ class RedisReclaimStore(RedisReclaimReports):
                     if int(cursor) == 0:
                         break
 
-    async def unlink(self, cache_id: str, keyspace: Keyspace, keys: Sequence[str]) -> int:
-        """Remove keys of a keyspace; in a cluster, those of each hash tag by one command."""
-        if any(keyspace_of_key(cache_id, key) != keyspace for key in keys):
-            raise InvalidInput(f"not all of these keys lie in keyspace {keyspace}")
+    async def unlink(self, cache_id: str, keyspace: Keyspace | None, keys: Sequence[str]) -> int:
+        """Remove keys of a keyspace, or of the whole cache; in a cluster, each hash tag's by one command."""
+        if not all(lies_within(cache_id, keyspace, key) for key in keys):
+            raise InvalidInput(f"not all of these keys lie in {keyspace or 'the cache'}")
         removed = 0
         for batch in _batches(keys, by_tag=self._link.url.topology is Topology.CLUSTER):
             async with self._link.use("remove entries") as client:
