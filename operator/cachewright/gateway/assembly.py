@@ -22,6 +22,8 @@ from cachewright.gateway.credentials import Credentials, CredentialSettings
 from cachewright.gateway.janitor import JanitorLog
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
+from cachewright.gateway.semantic_assembly import SemanticAssembly
+from cachewright.gateway.semantics import Semantics
 from cachewright.gateway.serving import Serving
 from cachewright.gateway.throttle import Throttle
 from cachewright.gateway.upstream import Upstream
@@ -83,6 +85,7 @@ class Assembly:
         """What it was made of, and the embedder itself."""
         self._credentials: tuple[object, Credentials] | None = None
         """What they are for, and the credentials themselves, so that a reload forgets none."""
+        self._semantic = SemanticAssembly(metrics, throttle, self._retire)
         self._known: dict[str, KnownRecord] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -95,6 +98,7 @@ class Assembly:
         target = self._make_target(configuration)
         policy = configuration.policy
         exact = self._make_exact(configuration, policy) if policy.exact else None
+        semantics = self._make_semantics(configuration, self._make_embedder(configuration))
         if self._target is not None and self._target is not target:
             self._retire(self._target.upstream.aclose)
         self._target = target
@@ -106,8 +110,9 @@ class Assembly:
             upstream=target.upstream,
             exact=exact,
             credentials=self._make_credentials(configuration) if exact else None,
-            embedder=self._make_embedder(configuration),
+            embedder=self._embedder[1] if self._embedder else None,
             janitor=self._make_janitor(policy) if exact else None,
+            semantics=semantics,
         )
 
     async def warm(self) -> None:
@@ -143,6 +148,7 @@ class Assembly:
             await self._local.upkeep.aclose()
         if self._credentials is not None:
             await self._credentials[1].aclose()
+        await self._semantic.aclose()
         if self._embedder is not None:
             await self._embedder[1].aclose()
         if self._store is not None:
@@ -167,6 +173,12 @@ class Assembly:
         if current is not None:
             self._retire(current[1].aclose)
         return made
+
+    def _make_semantics(self, configuration: Configuration, embedder: Embedder | None) -> Semantics | None:
+        if self._store is None or embedder is None:
+            return None
+        known = self.known_record(configuration.policy.cache_id)
+        return self._semantic.build(configuration, self._store.store, embedder, known)
 
     def _make_exact(self, configuration: Configuration, policy: GatewayPolicy) -> ExactLayer | None:
         if policy.exact is None:

@@ -6,31 +6,47 @@ from typing import Final, Literal
 
 from cachewright.gateway.headers import Headers
 from cachewright.layers.exact import Hit
-from cachewright.policy.reasons import BypassReason
+from cachewright.policy.reasons import BypassReason, SemanticReason
 
 _NAME: Final = b"cache-status"
 _CACHE: Final = "cachewright"
 
+SIMILARITY_HEADER: Final = b"cachewright-similarity"
+"""The cosine between the question and the one whose answer it got."""
 
-def hit_headers(hit: Hit, entry_id: str) -> Headers:
+
+def hit_headers(hit: Hit, entry_id: str, *, exposes_similarity: bool = False) -> Headers:
     """Say that the answer comes from the cache, how old it is and how long it stays, in whole seconds.
 
     `entry_id` is opaque, as `keys.entry_id` makes it: no digest that tenants could compare is ever shown.
+    `exposes_similarity` tells how similar the question was that it had been given to.
     """
-    return [
-        (_NAME, f'{_CACHE}; hit; ttl={int(hit.ttl_seconds)}; key="{entry_id}"'.encode()),
+    detail = "; detail=semantic" if hit.similarity is not None or hit.entry.source else ""
+    headers = [
+        (_NAME, f'{_CACHE}; hit; ttl={int(hit.ttl_seconds)}{detail}; key="{entry_id}"'.encode()),
         (b"age", str(int(hit.age_seconds)).encode()),
     ]
+    if exposes_similarity and hit.similarity is not None:
+        headers.append((SIMILARITY_HEADER, f"{hit.similarity:.4f}".encode()))
+    return headers
 
 
-def miss_headers(entry_id: str, detail: BypassReason | None = None, collapsed: bool = False) -> Headers:
+def miss_headers(
+    entry_id: str,
+    detail: BypassReason | None = None,
+    collapsed: bool = False,
+    unlike: SemanticReason | None = None,
+) -> Headers:
     """Say that nothing was found, or why it was not served, and where the answer is kept if it is.
 
     `collapsed`: the request did not go upstream itself, but was answered together with one that did.
+    `unlike`: why no similar question's answer was given.
     """
     why = f"fwd=request; detail={detail}" if detail else "fwd=miss"
     if collapsed:
         why = "fwd=miss; collapsed"
+    elif unlike and not detail:
+        why = f"fwd=miss; detail={unlike}"
     return [(_NAME, f'{_CACHE}; {why}; key="{entry_id}"'.encode())]
 
 

@@ -22,12 +22,15 @@ from cachewright.gateway.intake import Intake
 from cachewright.gateway.metrics import GatewayMetrics, Outcome
 from cachewright.gateway.payload import Payload
 from cachewright.gateway.reply import Reply
+from cachewright.gateway.similarity import Similarity
 from cachewright.gateway.upstream import UpstreamAnswer
 from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.entry_id import entry_id
+from cachewright.keys.entry_link import unpack_links
 from cachewright.layers.entry import Entry
 from cachewright.layers.exact import ExactLayer, Hit, Miss
 from cachewright.layers.lease import Lease
+from cachewright.layers.similar import NoMatch
 from cachewright.policy.answers import Delivery, KeptAnswer, deliver, is_event_stream
 from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason, RefusalReason
@@ -65,6 +68,8 @@ class Lost:
     """Why it was not answered from the cache, where that may hold an answer."""
     may_follow: bool = True
     """False: the upstream has to judge this client itself before it is given anything."""
+    unlike: NoMatch | None = None
+    """What the semantic layer had to say, where the route has one."""
 
     @property
     def limit_bytes(self) -> int:
@@ -75,9 +80,10 @@ class Lost:
 class Fetching:
     """Fetches what is not in the cache."""
 
-    def __init__(self, metrics: GatewayMetrics, writes: WriteQueue) -> None:
+    def __init__(self, metrics: GatewayMetrics, writes: WriteQueue, similarity: Similarity) -> None:
         self._metrics = metrics
         self._writes = writes
+        self._similarity = similarity
         self.flights = Flights()
 
     async def fetch(self, lost: Lost, seen: Flight | None) -> Reply:
@@ -280,6 +286,8 @@ class Fetching:
         if not self._writes.offer(write, len(stored.body)):
             return Landing(kept, None)
         self.flights.close_later(flight)
+        if lost.unlike is not None and lost.unlike.draft is not None:
+            self._similarity.keep(lost.exchange, lost.unlike.draft, stored, upstream_seconds)
         return Landing(kept, self._hit(lost, stored, place, upstream_seconds))
 
     def _judge(self, lost: Lost, flight: Flight, head: Head, answer: UpstreamAnswer) -> Judgement:
@@ -312,9 +320,13 @@ class Fetching:
         if delivered is None:
             return None
         layer = "local" if hit.is_local else "exact"
+        if hit.similarity is not None:
+            layer = "semantic"
         self.count(layer, "hit", exchange)
         self._metrics.count_saved(layer, hit)
-        status = hit_headers(hit, _id(exchange, hit.place))
+        semantics = exchange.serving.semantics
+        exposes = semantics is not None and semantics.policy.expose_similarity
+        status = hit_headers(hit, _hit_id(exchange, hit), exposes_similarity=exposes)
         headers = [*_body_headers(delivered.content_type, delivered.body), *status]
         return Reply(200, headers, delivered.body)
 
@@ -345,11 +357,19 @@ def _may_join(lost: Lost, flight: Flight) -> bool:
 def _status(lost: Lost, *, collapsed: bool = False) -> Headers:
     if lost.place is None:
         return bypass_headers(BypassReason.STORE, collapsed)
-    return miss_headers(_id(lost.exchange, lost.place), lost.detail, collapsed)
+    unlike = lost.unlike.reason if lost.unlike else None
+    return miss_headers(_id(lost.exchange, lost.place), lost.detail, collapsed, unlike)
 
 
 def _id(exchange: Exchange, place: Miss) -> str:
     return entry_id(exchange.serving.digest_key, place.name)
+
+
+def _hit_id(exchange: Exchange, hit: Hit) -> str:
+    """Name the entry that an answer comes from first, so that its copies are removed with it."""
+    name = hit.place.name
+    sources = unpack_links(hit.entry.source, name.cache_id, name.tenant_tag)
+    return entry_id(exchange.serving.digest_key, sources[0] if sources else name)
 
 
 def _aged(hit: Hit) -> Hit:

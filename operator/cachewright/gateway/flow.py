@@ -33,11 +33,14 @@ from cachewright.gateway.payload import Payload
 from cachewright.gateway.reply import Reply, error_reply
 from cachewright.gateway.request_body import RequestBody
 from cachewright.gateway.serving import Serving
+from cachewright.gateway.similarity import Similarity
 from cachewright.gateway.upstream import Outgoing, UpstreamAnswer
 from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.canonical import parse_json, plain_json
 from cachewright.keys.digest import exact_digest, tenant_tag
+from cachewright.keys.generations import Dependence
 from cachewright.layers.exact import Hit, Miss
+from cachewright.layers.similar import NoMatch
 from cachewright.policy.answers import Delivery
 from cachewright.policy.cacheable import find_route, why_not_cached
 from cachewright.policy.compat import read_body
@@ -50,9 +53,10 @@ _log = structlog.get_logger(__name__)
 class Flow:
     """Answers requests with whatever configuration is in use when they begin."""
 
-    def __init__(self, metrics: GatewayMetrics, writes: WriteQueue) -> None:
+    def __init__(self, metrics: GatewayMetrics, writes: WriteQueue, semantic_writes: WriteQueue) -> None:
         self._metrics = metrics
-        self._fetching = Fetching(metrics, writes)
+        self._similarity = Similarity(metrics, writes, semantic_writes)
+        self._fetching = Fetching(metrics, writes, self._similarity)
         self.serving: Serving | None = None
         """None until the mounted files were read once."""
 
@@ -137,13 +141,41 @@ class Flow:
             reply = self._fetching.replay(exchange, found, delivery)
             if reply is not None:
                 return reply
+        place = found.place if isinstance(found, Hit) else found
+        unlike = await self._find_similar(exchange, request, looked, place, detail)
+        if isinstance(unlike, Reply):
+            return unlike
         if exchange.wishes.only_cached:
             return self._leave(exchange, detail or BypassReason.CLIENT)
-        place = found.place if isinstance(found, Hit) else found
         may_follow = detail is not BypassReason.CREDENTIAL or exchange.is_alone_with_its_key
         return await self._fetching.fetch(
-            Lost(exchange, payload, request, looked.key, place, delivery, detail, may_follow), looked.seen
+            Lost(exchange, payload, request, looked.key, place, delivery, detail, may_follow, unlike),
+            looked.seen,
         )
+
+    async def _find_similar(
+        self,
+        exchange: Exchange,
+        request: dict[str, Any],
+        looked: _Looked,
+        place: Miss,
+        detail: BypassReason | None,
+    ) -> Reply | NoMatch | None:
+        """Answer with what a similar question got, or say why not, and how to keep what comes instead."""
+        if self._fetching.flights.at(looked.key) is not None:
+            return None  # whoever began that flight has looked, and will keep what it brings
+        if detail is not None:
+            return self._similarity.prepare(exchange, request, looked.dependence, place)
+        left_seconds = exchange.serving.policy.total_budget_seconds - (time.perf_counter() - looked.started)
+        found = await self._similarity.look_up(exchange, request, looked.dependence, place, left_seconds)
+        if not isinstance(found, Hit):
+            return found
+        if await self._why_not_served(exchange, found) is None:
+            reply = self._fetching.replay(exchange, found, Delivery.of(request))
+            if reply is not None:
+                self._similarity.back_fill(exchange, place, found)
+                return reply
+        return self._similarity.prepare(exchange, request, looked.dependence, place)
 
     async def _fetch_in_trouble(
         self, exchange: Exchange, payload: Payload, request: dict[str, Any], looked: _Looked
@@ -206,11 +238,11 @@ class Flow:
             seen = self._fetching.flights.at((tag, digest))
             found = await serving.exact.look_up(tag, digest, dependence)
             if found is BypassReason.STORE:
-                return _Looked((tag, digest), seen, None)
+                return _Looked((tag, digest), seen, None, dependence, started)
             if isinstance(found, BypassReason):
                 return found
             outcome = "hit" if isinstance(found, Hit) else "miss"
-            return _Looked((tag, digest), seen, found)
+            return _Looked((tag, digest), seen, found, dependence, started)
         except AmbiguousJson:
             return BypassReason.AMBIGUOUS_JSON
         except Exception:  # noqa: BLE001 - the cache's edge: a fault of ours must not become the client's
@@ -231,6 +263,9 @@ class Flow:
             self._metrics.not_cached.labels(BypassReason.CREDENTIAL).inc()
             return BypassReason.CREDENTIAL
         is_allowed = wishes.allow(found.age_seconds if isinstance(found, Hit) else 0)
+        # How similar the questions were is not kept with the copy of another question's answer.
+        is_copy = isinstance(found, Hit) and bool(found.entry.source)
+        is_allowed = is_allowed and not (is_copy and exchange.narrowing.threshold > 0)
         return None if is_allowed else BypassReason.CLIENT
 
     def _leave(self, exchange: Exchange, reason: BypassReason) -> Reply:
@@ -274,6 +309,9 @@ class _Looked:
     """The flight that was open when it began."""
     found: Hit | Miss | None
     """None: the store gave no answer within the budget."""
+    dependence: Dependence
+    started: float
+    """Of the performance counter."""
 
 
 def _relayed(answer: UpstreamAnswer, added: Headers, parts: AsyncIterator[bytes]) -> Reply:

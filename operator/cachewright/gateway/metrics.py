@@ -37,6 +37,8 @@ _REQUEST_BUCKETS = (
 """Fine enough to tell half of a time from its double."""
 _UPSTREAM_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
+_SIMILARITY_BUCKETS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.98, 0.99, 1.0)
+
 _AGE_BUCKETS = (1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
 
 
@@ -64,6 +66,44 @@ class GatewayMetrics:
             registry=self.registry,
         )
         self.stored = Counter("cachewright_stored", "Answers stored.", registry=self.registry)
+        self.semantic_misses = Counter(
+            "cachewright_semantic_misses",
+            "Requests on routes with the semantic layer that it did not answer, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self.guard_refusals = Counter(
+            "cachewright_guard_refusals",
+            "Look-ups in which the guard refused a similar question, by what it found.",
+            ("check",),
+            registry=self.registry,
+        )
+        self.similarity = Histogram(
+            "cachewright_similarity",
+            "Similarity of the best question that a semantic look-up found.",
+            ("outcome",),
+            buckets=_SIMILARITY_BUCKETS,
+            registry=self.registry,
+        )
+        self.semantic_stored = Counter(
+            "cachewright_semantic_stored", "Answers kept in the semantic layer.", registry=self.registry
+        )
+        self.semantic_not_stored = Counter(
+            "cachewright_semantic_not_stored",
+            "Answers that were stored and not kept in the semantic layer, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self.semantic_write_queue = Gauge(
+            "cachewright_semantic_write_queue_depth",
+            "Answers waiting to be kept in the semantic layer.",
+            registry=self.registry,
+        )
+        self.embedder_mismatch = Gauge(
+            "cachewright_embedder_mismatch",
+            "1 while the embedder does not give the vectors that the keyspace was made with.",
+            registry=self.registry,
+        )
         self.lookup_seconds = Histogram(
             "cachewright_lookup_seconds",
             "Time a look-up kept a request waiting.",

@@ -74,7 +74,8 @@ class GatewayProcess:
         self.health = Health()
         self._writes = WriteQueue(self.metrics)
         self._throttle = Throttle(time.monotonic)
-        self._flow = Flow(self.metrics, self._writes)
+        self._semantic_writes = WriteQueue(self.metrics, is_semantic=True)
+        self._flow = Flow(self.metrics, self._writes, self._semantic_writes)
         self._assembly = Assembly(self.metrics, self._throttle)
         self.janitor = JanitorDuty(self._janitor_and_record, self.metrics, self._throttle)
         self._record: Record | None = None
@@ -138,7 +139,8 @@ class GatewayProcess:
         serving, watching = self._tasks[: len(self._servers)], self._tasks[len(self._servers) :]
         await asyncio.gather(*serving, return_exceptions=True)
         await self._flow.aclose()
-        given_up = await self._writes.drain(DRAIN_WRITES_SECONDS)
+        drained = (queue.drain(DRAIN_WRITES_SECONDS) for queue in (self._writes, self._semantic_writes))
+        given_up = sum(await asyncio.gather(*drained))
         for task in watching:
             task.cancel()
         if self._awaiting_store is not None:

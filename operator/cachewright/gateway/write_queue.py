@@ -13,13 +13,13 @@ from typing import Final
 import structlog
 
 from cachewright.gateway.metrics import GatewayMetrics
-from cachewright.policy.reasons import RefusalReason
+from cachewright.policy.reasons import RefusalReason, SemanticRefusal
 
 MOST_WRITES: Final = 1024
 MOST_BYTES: Final = 32 * 1024 * 1024
 WORKERS: Final = 4
 
-Write = Callable[[], Awaitable[RefusalReason | None]]
+Write = Callable[[], Awaitable[RefusalReason | SemanticRefusal | None]]
 
 _log = structlog.get_logger(__name__)
 
@@ -28,9 +28,21 @@ class WriteQueue:
     """Writes waiting, and the tasks that carry them out."""
 
     def __init__(
-        self, metrics: GatewayMetrics, most_writes: int = MOST_WRITES, most_bytes: int = MOST_BYTES
+        self,
+        metrics: GatewayMetrics,
+        most_writes: int = MOST_WRITES,
+        most_bytes: int = MOST_BYTES,
+        *,
+        is_semantic: bool = False,
     ) -> None:
+        """With `is_semantic` writes count as the semantic layer's; it has a queue of its own.
+
+        Its writes wait for an embedder, and must not hold up those that flights wait for.
+        """
         self._metrics = metrics
+        self._stored = metrics.semantic_stored if is_semantic else metrics.stored
+        self._not_stored = metrics.semantic_not_stored if is_semantic else metrics.not_stored
+        self._depth = metrics.semantic_write_queue if is_semantic else metrics.write_queue
         self._most_writes = most_writes
         self._most_bytes = most_bytes
         self._waiting: deque[tuple[Write, int]] = deque()
@@ -41,11 +53,11 @@ class WriteQueue:
         """Carry out a write soon, or drop it if too many wait; tells whether it will be carried out."""
         if len(self._waiting) >= self._most_writes or self._bytes + size_bytes > self._most_bytes:
             self._metrics.writes_dropped.inc()
-            self._metrics.not_stored.labels(RefusalReason.QUEUE_FULL).inc()
+            self._not_stored.labels(RefusalReason.QUEUE_FULL).inc()
             return False
         self._waiting.append((write, size_bytes))
         self._bytes += size_bytes
-        self._metrics.write_queue.set(len(self._waiting))
+        self._depth.set(len(self._waiting))
         if len(self._workers) < WORKERS:
             worker = asyncio.create_task(self._work())
             self._workers.add(worker)
@@ -65,7 +77,7 @@ class WriteQueue:
     async def _work(self) -> None:
         while self._waiting:
             write, size_bytes = self._waiting.popleft()
-            self._metrics.write_queue.set(len(self._waiting))
+            self._depth.set(len(self._waiting))
             try:
                 refused = await write()
             except Exception:  # noqa: BLE001 - the edge of a task; one bad write must not stop the others
@@ -74,6 +86,6 @@ class WriteQueue:
             finally:
                 self._bytes -= size_bytes
             if refused is None:
-                self._metrics.stored.inc()
+                self._stored.inc()
             else:
-                self._metrics.not_stored.labels(refused).inc()
+                self._not_stored.labels(refused).inc()

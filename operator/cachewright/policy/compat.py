@@ -30,6 +30,8 @@ class Effect(StrEnum):
     MAX_AGE = "no stored answer that is older"
     TTL = "the answer lives no longer than this, nor than declared"
     PARTITION = "one more part of the key: shared only with requests that say the same"
+    THRESHOLD = "a similar question counts from this similarity on, never from less than declared"
+    EXACT_ONLY = "no answer that was given to another question, however similar"
     NOTHING = "nothing"
 
 
@@ -56,7 +58,9 @@ HEADER_CONTROLS: Final = (
     Control("Bifrost", "x-bf-cache-ttl", Effect.TTL),
     Control("Bifrost", "x-bf-cache-key", Effect.PARTITION),
     Control("Bifrost", "x-bf-cache-type", Effect.REFRESH, only="semantic"),
-    Control("Bifrost", "x-bf-cache-threshold", Effect.NOTHING),
+    Control("Bifrost", "x-bf-cache-threshold", Effect.THRESHOLD),
+    Control("cachewright", "cachewright-threshold", Effect.THRESHOLD),
+    Control("cachewright", "cachewright-layers", Effect.EXACT_ONLY, only="exact"),
 )
 
 BODY_CONTROLS: Final = (
@@ -71,6 +75,10 @@ BODY_CONTROLS: Final = (
 
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
+_NEVER: Final = 2.0
+"""A similarity that no two questions have."""
+
 _UNIT_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST_TEXT: Final = 20
 _LONGEST_SECONDS: Final = 1e9
@@ -86,12 +94,22 @@ class Narrowing:
     """Longest life of the answer; None: as declared."""
     partition: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Further parts of the key, by the control's name."""
+    threshold: float = 0.0
+    """Least similarity of another question whose answer is wanted; above 1: none is."""
+
+    @property
+    def exact_only(self) -> bool:
+        """True: no answer that was given to another question is wanted."""
+        return self.threshold > 1
 
     def and_(self, other: Narrowing) -> Narrowing:
         """Return what meets both."""
         lives = [life for life in (self.ttl_seconds, other.ttl_seconds) if life is not None]
         return Narrowing(
-            self.wishes.and_(other.wishes), min(lives, default=None), self.partition + other.partition
+            self.wishes.and_(other.wishes),
+            min(lives, default=None),
+            self.partition + other.partition,
+            max(self.threshold, other.threshold),
         )
 
 
@@ -136,11 +154,22 @@ def _read(control: Control, value: object) -> Narrowing:
             return Narrowing(ttl_seconds=seconds) if seconds else Narrowing(Wishes(no_store=True))
         case Effect.PARTITION:
             return Narrowing(partition=((control.name, (str(value),)),))
+        case Effect.THRESHOLD:
+            return Narrowing(threshold=_similarity(value))
+        case Effect.EXACT_ONLY:
+            return Narrowing(threshold=_NEVER) if _is_meant(control, value) else NOTHING
 
 
 def _is_meant(control: Control, value: object) -> bool:
     text = str(value).lower()
     return text == control.only if control.only else text not in _FALSE
+
+
+def _similarity(value: object) -> float:
+    """Read a similarity from 0 to 1; more than any for anything else, as the narrowest there is."""
+    text = str(value)
+    is_plain = len(text) <= _LONGEST_TEXT and _DECIMAL.fullmatch(text)
+    return float(text) if is_plain and float(text) <= 1 else _NEVER
 
 
 def _seconds(value: object) -> float:

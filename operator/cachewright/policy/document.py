@@ -7,17 +7,20 @@ gateway).
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
+from cachewright.api.guard import GuardCheck
 from cachewright.errors import InvalidDocument
 from cachewright.keys.embedding_identity import EmbeddingIdentity
 
 POLICY_DATA_KEY: Final = "policy.json"
 """Key in the ConfigMap and file name where it is mounted."""
 
-LATER_PARTS: Final = frozenset({"embedder", "postgres", "qdrant", "sweep"})
+LATER_PARTS: Final = frozenset(
+    {"embedder", "postgres", "qdrant", "question_between", "semantic", "sweep", "threshold"}
+)
 """Parts that are left out where an object does not use them, so that a newer release rolls no gateway."""
 
 DEFAULT_VARY_HEADERS: Final = ("openai-organization", "openai-project", "openai-beta", "api-version")
@@ -26,6 +29,11 @@ DEFAULT_VARY_HEADERS: Final = ("openai-organization", "openai-project", "openai-
 
 class _Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @model_serializer(mode="wrap")
+    def _without_later_parts(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        said: dict[str, Any] = handler(self)
+        return {name: value for name, value in said.items() if value is not None or name not in LATER_PARTS}
 
 
 class UpstreamPolicy(_Document):
@@ -65,7 +73,7 @@ class RoutePolicy(_Document):
 
     name: str
     path: str
-    layers: tuple[Literal["Exact"], ...]
+    layers: tuple[Literal["Exact", "Semantic"], ...]
     sampling: Literal["Strict", "ForceZero", "AssumeDeterministic"] = "Strict"
     side_effects: bool = False
     prompt_template: str = ""
@@ -78,6 +86,8 @@ class RoutePolicy(_Document):
     """Marks around the id of a document in a request's texts."""
     question_between: tuple[str, str] | None = None
     """Marks around the question in the user's last text, or in a prompt; None: all of that text."""
+    threshold: float | None = None
+    """Least cosine of a semantic match; None: the layer's."""
 
 
 class ExactPolicy(_Document):
@@ -129,6 +139,30 @@ class SweepPolicy(_Document):
     """From the end of one sweep to the next."""
     keys_per_second: int = 10_000
     """Looked at by a sweep, or while a keyspace is emptied."""
+class SemanticPolicy(_Document):
+    """The semantic layer."""
+
+    binding: str
+    """Its keyspace is used only when the record names this binding for it; see `keys.fingerprints`."""
+    mode: Literal["Serve", "Shadow"]
+    store: Literal["Qdrant", "Postgres", "Memory"]
+    """Where vectors are kept. Memory: in the gateway's own process."""
+    threshold: float
+    """Least cosine of a match."""
+    ttl_seconds: float
+    max_entries: int
+    max_entries_per_tenant: int | None = None
+    min_seen: int = 1
+    max_turns: int = 1
+    guard: tuple[GuardCheck, ...]
+    other_languages: bool = False
+    """True: questions in languages that the guard has no words of are matched too."""
+    expose_similarity: bool = False
+    """True: a header of each hit tells how similar the two questions are."""
+    hnsw_m: int = 16
+    hnsw_ef_construct: int = 100
+    hnsw_payload_m: int = 16
+    quantization: Literal["None", "Scalar"] = "None"
 
 
 class GatewayPolicy(_Document):
@@ -148,6 +182,7 @@ class GatewayPolicy(_Document):
     tenancy: TenancyPolicy
     routes: tuple[RoutePolicy, ...]
     exact: ExactPolicy | None
+    semantic: SemanticPolicy | None = None
     embedder: EmbedderPolicy | None = None
     qdrant: QdrantPolicy | None = None
     postgres: PostgresPolicy | None = None
@@ -161,8 +196,7 @@ class GatewayPolicy(_Document):
 
     def to_json(self) -> str:
         """Render as JSON; the same policy gives the same text, whatever later releases can say besides."""
-        unsaid = {name for name in LATER_PARTS if getattr(self, name) is None}
-        return self.model_dump_json(indent=2, exclude=unsaid) + "\n"
+        return self.model_dump_json(indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> GatewayPolicy:
