@@ -139,6 +139,8 @@ class SweepPolicy(_Document):
     """From the end of one sweep to the next."""
     keys_per_second: int = 10_000
     """Looked at by a sweep, or while a keyspace is emptied."""
+
+
 class SemanticPolicy(_Document):
     """The semantic layer."""
 
