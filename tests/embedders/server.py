@@ -36,6 +36,8 @@ class EmbeddingServer:
         self.cuts_at: int | None = None
         """Cut longer texts to as many words, silently."""
         self.knows_dimensions = True
+        self.vector: Callable[[str | list[int], int], list[float]] = vector_of
+        """What a text or its tokens become."""
         self.change: Callable[[dict[str, Any]], Any] = lambda document: document
         """Last word on an answer."""
         self.hold: asyncio.Event | None = None
@@ -87,7 +89,7 @@ class EmbeddingServer:
             if self.cuts_at is not None:
                 words = words[: self.cuts_at]
             tokens += len(words)
-            vector = vector_of(value, dimensions)
+            vector = self.vector(value, dimensions)
             shown = base64_of(floats_of(vector)) if asked.get("encoding_format") == "base64" else vector
             items.append({"object": "embedding", "index": index, "embedding": shown})
         return {

@@ -25,7 +25,7 @@ from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.keys.scheme import EXCLUDED_FIELDS
 from cachewright.kube.permissions import CACHE_PERMISSIONS
 from cachewright.policy.compat import BODY_CONTROLS, HEADER_CONTROLS
-from cachewright.policy.reasons import BypassReason, RefusalReason
+from cachewright.policy.reasons import BypassReason, RefusalReason, SemanticReason, SemanticRefusal
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -90,6 +90,15 @@ def test_the_cache_status_page_explains_every_reason(title: str, reasons: type[S
     """Each reason that `Cache-Status` may carry has its row, in the order of the code."""
     page = (ROOT / "docs" / "cache-status.md").read_text()
     assert [row[0].strip("`") for row in rows(section(page, title))] == [str(reason) for reason in reasons]
+
+
+def test_the_cache_status_page_explains_every_reason_of_the_semantic_layer() -> None:
+    """Why it did not answer, and why it did not keep an answer, each in the order of the code."""
+    page = section((ROOT / "docs" / "cache-status.md").read_text(), "Why no similar question was found")
+    _, misses, refusals = re.split(r"^\| reason", page, flags=re.MULTILINE)
+    for table, reasons in ((misses, SemanticReason), (refusals, SemanticRefusal)):
+        listed = [row[0].strip("`") for row in rows(f"| reason{table}")]
+        assert listed == [str(reason) for reason in reasons]
 
 
 def test_the_migration_page_lists_every_control_that_is_understood() -> None:

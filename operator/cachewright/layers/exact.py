@@ -250,7 +250,7 @@ class ExactLayer:
         copy = self._local.find((keyspace, tenant_tag, digest, counters))
         if copy is None:
             return None
-        judged = self._weigh(copy.entry, Miss(copy.name, copy.marks), is_local=True)
+        judged = self._weigh(copy.entry, Miss(copy.name, copy.marks, copy.generations), is_local=True)
         return judged if isinstance(judged, Hit) else None
 
     def _note_marks(self, tag: str, marks: Marks | None, started: float) -> None:
@@ -260,7 +260,9 @@ class ExactLayer:
     def _keep_copy(self, question: Question, hit: Hit, started: float) -> None:
         if self._local is not None:
             place = hit.place
-            self._local.keep(question, place.name, hit.entry, place.seen, started, hit.ttl_seconds)
+            self._local.keep(
+                question, place.name, hit.entry, place.seen, started, hit.ttl_seconds, place.generations
+            )
 
     def _forget_copy(self, name: EntryName) -> None:
         if self._local is not None:

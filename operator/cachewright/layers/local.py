@@ -58,6 +58,8 @@ class Copy:
     key: str
     """The entry's, in the store."""
     size_bytes: int
+    generations: tuple[int, ...] = ()
+    """What the counters were that the name depends on."""
 
 
 class LocalCache:
@@ -109,6 +111,7 @@ class LocalCache:
         marks: Marks,
         started: float,
         ttl_seconds: float,
+        generations: tuple[int, ...] = (),
     ) -> None:
         """Keep what a look-up that began at `started` found under `marks`, for `ttl_seconds` at most."""
         epoch, key = self.marks.epoch(name.tag), name.key
@@ -121,7 +124,7 @@ class LocalCache:
             return
         self._drop(question)
         ends_at = self._clock() + min(ttl_seconds, self._settings.ttl_seconds)
-        self._copies[question] = Copy(entry, name, marks, epoch, ends_at, key, size_bytes)
+        self._copies[question] = Copy(entry, name, marks, epoch, ends_at, key, size_bytes, generations)
         self._questions.setdefault(key, set()).add(question)
         self._bytes += size_bytes
         while len(self._copies) > self._settings.max_entries or self._bytes > self._settings.max_bytes:

@@ -59,9 +59,13 @@ HEADER_CONTROLS: Final = (
     Control("Bifrost", "x-bf-cache-key", Effect.PARTITION),
     Control("Bifrost", "x-bf-cache-type", Effect.REFRESH, only="semantic"),
     Control("Bifrost", "x-bf-cache-threshold", Effect.THRESHOLD),
+)
+
+OWN_CONTROLS: Final = (
     Control("cachewright", "cachewright-threshold", Effect.THRESHOLD),
     Control("cachewright", "cachewright-layers", Effect.EXACT_ONLY, only="exact"),
 )
+"""Beside `Cache-Control`, as docs/cache-status.md tells."""
 
 BODY_CONTROLS: Final = (
     Control("LiteLLM", "no-cache", Effect.REFRESH),
@@ -185,4 +189,4 @@ def _seconds(value: object) -> float:
     return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION_PART.findall(value))
 
 
-_HEADERS_BY_NAME: Final = {control.name.encode(): control for control in HEADER_CONTROLS}
+_HEADERS_BY_NAME: Final = {control.name.encode(): control for control in (*HEADER_CONTROLS, *OWN_CONTROLS)}
