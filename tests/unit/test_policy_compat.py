@@ -59,7 +59,12 @@ def partition(name: str, value: str) -> Narrowing:
         ("x-bf-cache-key", "session", partition("x-bf-cache-key", "session")),
         ("x-bf-cache-type", "semantic", REFRESH),
         ("x-bf-cache-type", "direct", NOTHING),
-        ("x-bf-cache-threshold", "0.1", NOTHING),
+        ("x-bf-cache-threshold", "0.1", Narrowing(threshold=0.1)),
+        ("cachewright-threshold", "1", Narrowing(threshold=1.0)),
+        ("cachewright-threshold", "1.1", Narrowing(threshold=2.0)),
+        ("cachewright-threshold", "much", Narrowing(threshold=2.0)),
+        ("cachewright-layers", "Exact", Narrowing(threshold=2.0)),
+        ("cachewright-layers", "exact, semantic", NOTHING),
         ("x-unknown-cache", "true", NOTHING),
     ],
 )

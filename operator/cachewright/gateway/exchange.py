@@ -66,6 +66,18 @@ class Exchange:
         return self.narrowing.wishes
 
     @property
+    def declared_threshold(self) -> float:
+        """Least similarity of another question whose answer may be given."""
+        semantic = self.serving.policy.semantic
+        own = self.route.threshold if self.route else None
+        return own if own is not None else semantic.threshold if semantic else 0.0
+
+    @property
+    def wants_more_similar(self) -> bool:
+        """True: the client wants questions to be more similar than declared, or its own words only."""
+        return self.narrowing.threshold > self.declared_threshold
+
+    @property
     def is_forced(self) -> bool:
         """True: the route asks for an answer without sampling, whatever the client asked for."""
         return self.route is not None and self.route.sampling == "ForceZero"

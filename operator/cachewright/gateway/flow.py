@@ -265,7 +265,7 @@ class Flow:
         is_allowed = wishes.allow(found.age_seconds if isinstance(found, Hit) else 0)
         # How similar the questions were is not kept with the copy of another question's answer.
         is_copy = isinstance(found, Hit) and bool(found.entry.source)
-        is_allowed = is_allowed and not (is_copy and exchange.narrowing.threshold > 0)
+        is_allowed = is_allowed and not (is_copy and exchange.wants_more_similar)
         return None if is_allowed else BypassReason.CLIENT
 
     def _leave(self, exchange: Exchange, reason: BypassReason) -> Reply:

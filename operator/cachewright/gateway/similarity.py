@@ -132,8 +132,8 @@ class Similarity:
             return question
         if dependence.question.context.documents and route.question_between is None:
             return SemanticReason.DOCUMENTS
-        declared = semantics.policy.threshold if route.threshold is None else route.threshold
-        return Asked(question, dependence, place, max(declared, exchange.narrowing.threshold))
+        threshold = max(exchange.declared_threshold, exchange.narrowing.threshold)
+        return Asked(question, dependence, place, threshold)
 
     def _count(self, semantics: Semantics, looked: Hit | NoMatch, seconds: float) -> None:
         is_hit = isinstance(looked, Hit)
