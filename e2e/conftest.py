@@ -14,6 +14,19 @@ from e2e.workspace import Workspace, operator_metric
 _numbers = itertools.count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a person ask for more of the tests of rotation."""
+    parser.addoption(
+        "--gaps", default="0,5", help="seconds between bump and roll-out in tests of rotation (default: 0,5)"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests that take a `gap` with each that was asked for."""
+    if "gap" in metafunc.fixturenames:
+        metafunc.parametrize("gap", [float(gap) for gap in metafunc.config.getoption("--gaps").split(",")])
+
+
 @pytest.fixture(scope="session")
 def installation() -> Iterator[Installation]:
     """Bring the cluster up and the chart on it; afterwards no request of the operator was ever forbidden."""

@@ -34,6 +34,7 @@ class Told:
     started: float
     ended: float
     status: int
+    question: str
     version: str
     """Of the engine that said it; empty where none did."""
     is_hit: bool
@@ -81,6 +82,18 @@ class Load:
         """Wait until that many further answers came."""
         goal = sum(map(len, self._told)) + count
         wait_for(f"{count} more answers", lambda: sum(map(len, self._told)) >= goal, timeout_seconds)
+
+    def wait(self, seconds: float) -> None:
+        """Let traffic flow for some time."""
+        self._stop.wait(seconds)
+
+    def wait_until_said_by(self, version: str, timeout_seconds: float = 60.0) -> None:
+        """Wait until an engine of this version answered anybody."""
+        wait_for(
+            f"an answer of version {version}",
+            lambda: any(each.version == version for told in self._told for each in told[-50:]),
+            timeout_seconds,
+        )
 
     def summary(self) -> Summary:
         """Count what there was; call it after the end."""
@@ -148,10 +161,11 @@ class _Client:
     def ask(self) -> Told:
         """Ask the next question."""
         self._count += 1
+        question = self._question()
         body = {
             "model": self.model,
             "temperature": 0,
-            "messages": [{"role": "user", "content": self._question()}],
+            "messages": [{"role": "user", "content": question}],
         }
         headers = {"Content-Type": "application/json", "X-Tenant-Id": TENANTS[self._count % len(TENANTS)]}
         started = time.monotonic()
@@ -160,7 +174,8 @@ class _Client:
         text = response.read().decode(errors="replace")
         cache_status = response.getheader("Cache-Status") or ""
         version = version_in(text) if response.status == http.HTTPStatus.OK else ""
-        return Told(started, time.monotonic(), response.status, version, "; hit" in cache_status)
+        is_hit = "; hit" in cache_status
+        return Told(started, time.monotonic(), response.status, question, version, is_hit)
 
     def _question(self) -> str:
         match self._count % 4:

@@ -31,6 +31,12 @@ class State:
         """Which spec the status speaks of."""
         return int(self.document.get("status", {}).get("observedGeneration", 0))
 
+    @property
+    def keyspace(self) -> str:
+        """The one that status names for the exact layer; empty where it names none."""
+        layers = self.document.get("status", {}).get("layers", [])
+        return next((str(each["keyspace"]) for each in layers if each["name"] == "Exact"), "")
+
     def condition(self, kind: str) -> dict[str, str]:
         """Return a condition; empty where there is none."""
         conditions = self.document.get("status", {}).get("conditions", [])
