@@ -39,6 +39,54 @@ def test_a_new_version_takes_effect_without_a_restart(tmp_path: Path) -> None:
         assert kept_keyspace(tmp_path).endswith("-2")
 
 
+def test_setting_the_version_back_brings_the_answers_back(tmp_path: Path) -> None:
+    """The old keyspace is retained, told with its end, and in use again after the edit is undone."""
+    with running(tmp_path, manifest=edited(tmp_path)) as local:
+        _, old = local.ask()
+        keyspace = kept_keyspace(tmp_path)
+        edited(tmp_path, model__version="2")
+        told(local, f"; retained is {keyspace} (version 1) until ")
+        assert local.ask()[0].startswith(MISS)
+        edited(tmp_path)
+        told(local, f"demo-model at version 1 has keyspace {keyspace} back")
+        status, answer = local.ask()
+        assert status.startswith(HIT)
+        assert answer == old
+    with running(tmp_path) as local:
+        (retained,) = local.ready["retained"]
+        assert retained["version"] == "2"
+        assert local.ready["keyspace"] == keyspace
+
+
+def test_a_raised_epoch_leaves_no_way_back(tmp_path: Path) -> None:
+    """Every entry is revoked; taking the edit back, or raising it once more, brings none of them back."""
+    with running(tmp_path, manifest=edited(tmp_path)) as local:
+        local.ask()
+        edited(tmp_path, epoch=1)
+        told(local, "-2; ")
+        assert "is deleted" in local.said()
+        assert local.ask()[0].startswith(MISS)
+        assert local.ask()[0].startswith(HIT)
+        edited(tmp_path, layers__exact__ttl="7m")
+        told(local, "what was cached stays in use")
+        assert local.ask()[0].startswith(HIT)
+        edited(tmp_path, epoch=2)
+        told(local, "-3; ")
+        assert local.ask()[0].startswith(MISS)
+
+
+def test_more_versions_than_are_retained(tmp_path: Path) -> None:
+    """The oldest of too many is given up, and told."""
+    with running(tmp_path, manifest=edited(tmp_path, rotation__maxRetained=1)) as local:
+        first = kept_keyspace(tmp_path)
+        edited(tmp_path, rotation__maxRetained=1, model__version="2")
+        told(local, f"retained is {first}")
+        edited(tmp_path, rotation__maxRetained=1, model__version="3")
+        told(local, f"keyspace {first} (version 1) is no longer retained and is deleted")
+        edited(tmp_path, rotation__maxRetained=1, model__version="1")
+        told(local, "version 1 starts with the empty keyspace")
+
+
 def test_an_invalid_edit_keeps_the_last_good(tmp_path: Path) -> None:
     """It is told with its line, hits go on, and the next good edit is taken."""
     with running(tmp_path, manifest=edited(tmp_path)) as local:
@@ -109,7 +157,7 @@ def test_a_restart_starts_empty_with_a_private_store(tmp_path: Path) -> None:
 
 
 def test_with_a_store_that_stays_hits_survive_and_a_version_bump_misses(tmp_path: Path) -> None:
-    """The kept key and record make a restart a hit, and a version changed between two runs a miss."""
+    """The kept key and record make a restart a hit, a bump between two runs a miss, a rollback a hit."""
     with run_redis("valkey") as server:
         url = server.url("root")
         with running(tmp_path, "--store", url, manifest=edited(tmp_path)) as local:
@@ -120,5 +168,5 @@ def test_with_a_store_that_stays_hits_survive_and_a_version_bump_misses(tmp_path
         with running(tmp_path, "--store", url, manifest=edited(tmp_path, model__version="2")) as local:
             assert local.ask()[0].startswith(MISS)
         with running(tmp_path, "--store", url, manifest=edited(tmp_path)) as local:
-            assert local.ask()[0].startswith(MISS)
-            assert local.ready["keyspace"].endswith("-3")
+            assert local.ask()[0].startswith(HIT)
+            assert local.ready["keyspace"].endswith("-1")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from cachewright.crd.validation import load
 from cachewright.keys.record import Record
 from cachewright.reconcile.explanation import ABSENT, Explanation, Fate, explain
+from cachewright.reconcile.wanted_record import wanted_record
 from tests.support.caches import cache_document
 
 
@@ -101,6 +104,39 @@ def test_keys_with_dots_are_fields_too() -> None:
     """A node selector's key is one step of a path, so that it can be replayed alone."""
     told = changed(model__version="2", gateway={"nodeSelector": {"kubernetes.io/arch": "arm64"}})
     assert [change.path for change in told.layers[0].causes] == ["spec.model.version"]
+
+
+def test_a_raised_epoch_revokes() -> None:
+    """Nothing is retained, so undoing the change would not help; a lowered one does nothing."""
+    told = changed(epoch=1)
+    assert [layer.fate for layer in told.layers] == [Fate.REVOKED]
+    assert [change.path for change in told.layers[0].causes] == ["spec.epoch"]
+    before = cache_document(spec={"epoch": 3})
+    assert not explain(before, cache_document(spec={"epoch": 1})).costs
+
+
+def test_a_retained_keyspace_returns() -> None:
+    """With the record of a cache that was bumped, setting the version back brings the old keyspace back."""
+    now = datetime(2026, 11, 30, tzinfo=UTC)
+    record = Record("0123456789abcdef", revision=0, incarnation=0)
+    editions = []
+    for version in ("1", "2"):
+        document = cache_document()
+        document["spec"]["model"]["version"] = version
+        editions.append(document)
+        record = wanted_record(load(document), record, "key", now)
+    (layer,) = explain(editions[1], editions[0], record, "key", now).layers
+    assert layer.fate is Fate.RETURNS
+    assert layer.fate.costs
+    assert str(layer.after).endswith("-1")
+    (late,) = explain(editions[1], editions[0], record, "key", now + timedelta(days=2)).layers
+    assert late.fate is Fate.ROTATES
+    assert str(late.after).endswith("-3")
+
+
+def test_a_shortened_retention_moves_no_layer() -> None:
+    """How long the past is kept is no matter of the keyspace in use."""
+    assert not changed(rotation={"retain": "1h", "maxRetained": 0}).costs
 
 
 def test_the_record_in_use_names_the_keyspaces() -> None:

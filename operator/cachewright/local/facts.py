@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from cachewright.api.tenancy import TenancySpec
+from cachewright.keys.record import KeyspaceState, PastKeyspace
 from cachewright.local.edition import Edition
+from cachewright.local.news import shown_retained
 
 QUESTION: Final = "Why is the sky blue?"
 
@@ -70,6 +72,11 @@ class Facts:
         return str(layer.keyspace) if layer else "none"
 
     @property
+    def retained(self) -> list[PastKeyspace]:
+        """Keyspaces that an edit would bring back, the latest first."""
+        return list(reversed(self.edition.record.in_state(KeyspaceState.RETAINED)))
+
+    @property
     def headers(self) -> dict[str, str]:
         """What a request must carry to be cached, but for an API key."""
         tenancy = self.edition.cache.spec.tenancy
@@ -105,6 +112,10 @@ class Facts:
             "model": self.model,
             "version": self.version,
             "keyspace": self.keyspace,
+            "retained": [
+                {"keyspace": str(past.keyspace), "version": past.model_version, "until": past.until}
+                for past in self.retained
+            ],
         }
         return json.dumps(document)
 
@@ -119,6 +130,7 @@ class Facts:
             "metrics": self.metrics_url,
             "stats": f'curl -s -H "Authorization: Bearer {token}" {self.admin_url}/stats',
             "keyspace": self.keyspace,
+            **({"retained": ", ".join(map(shown_retained, self.retained))} if self.retained else {}),
         }
         return "\n".join(
             [

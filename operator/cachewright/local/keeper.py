@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from cachewright.errors import InvalidInput
+from cachewright.keys.record import KeyspaceState, Record
 from cachewright.local.declared import Declared, SecretValues, Source
 from cachewright.local.edition import Edition, UpstreamChoice, make_edition
+from cachewright.local.news import expiries, news_of
 from cachewright.local.secret_options import SecretOption, gather
 from cachewright.local.state_folder import StateFolder, write_private
 from cachewright.local.telling import Tell
+from cachewright.reconcile.timestamps import from_timestamp
 
 POLL_SECONDS: Final = 0.5
 """How often the manifest's files are looked at."""
@@ -25,16 +28,26 @@ Enacted = Callable[[Edition], Awaitable[None]]
 """Returns once the gateway enacts an edition whose files are written."""
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Keeper:
     """Keeps one cache as its manifest says."""
 
     def __init__(
-        self, source: Source, options: tuple[SecretOption, ...], state: StateFolder, upstream: UpstreamChoice
+        self,
+        source: Source,
+        options: tuple[SecretOption, ...],
+        state: StateFolder,
+        upstream: UpstreamChoice,
+        now: Callable[[], datetime] = _utc_now,
     ) -> None:
         self._source = source
         self._options = options
         self._state = state
         self._upstream = upstream
+        self._now = now
         self._record = state.record()
         self._digest_key = state.digest_key()
         self._written: dict[str, str] = {}
@@ -76,7 +89,7 @@ class Keeper:
             self._digest_key,
             store_url,
             self._upstream,
-            datetime.now(UTC),
+            self._now(),
         )
         if edition.record != self._record:
             self._state.keep(edition.record)
@@ -95,22 +108,34 @@ class Keeper:
         seen = self._signature()
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            if (now := self._signature()) == seen:
-                continue
-            seen = now
             before = self.edition
-            try:
-                after = self.take(self._source.read(self._declared), store_url)
-            except InvalidInput as e:
-                tell(f"{self._source.shown}: not taken, the last good one stays in use:\n{e}")
+            if (now := self._signature()) != seen:
+                seen = now
+                try:
+                    after = self.take(self._source.read(self._declared), store_url)
+                except InvalidInput as e:
+                    tell(f"{self._source.shown}: not taken, the last good one stays in use:\n{e}")
+                    continue
+                news = news_of(before, after)
+            elif self._declared is not None and is_due(before.record, self._now()):
+                after = self.take(self._declared, store_url)
+                news = expiries(before.record, after.record)
+            else:
                 continue
             await enacted(after)
             if after.files != before.files:
-                tell(news_of(before, after))
+                for each in news:
+                    tell(each)
 
     def _signature(self) -> tuple[object, ...]:
         files = (option.file for option in self._options)
         return (*self._source.signature(), *(modified(file) for file in files if file is not None))
+
+
+def is_due(record: Record, now: datetime) -> bool:
+    """Tell whether the time of a retained keyspace is over."""
+    ends = (from_timestamp(past.until) for past in record.in_state(KeyspaceState.RETAINED))
+    return any(end is not None and end <= now for end in ends)
 
 
 def modified(file: Path) -> tuple[int, int, int] | None:
@@ -120,17 +145,3 @@ def modified(file: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def news_of(before: Edition, after: Edition) -> str:
-    """Say what an edit led to."""
-    active, former = after.record.layers.get("Exact"), before.record.layers.get("Exact")
-    if active is None:
-        return "the manifest changed: it has no exact layer any more" if former else "the manifest changed"
-    if former == active:
-        return "the manifest changed; what was cached stays in use"
-    model = after.cache.spec.model
-    return (
-        f"the manifest changed: {model.name} at version {model.version} starts with the empty "
-        f"keyspace {active.keyspace}"
-    )

@@ -20,6 +20,7 @@ from rich.text import Text
 from cachewright.gateway.main import configure_logs
 from cachewright.local.facts import Facts
 from cachewright.local.lines import explained, shown_seconds
+from cachewright.local.news import shown_retained
 from cachewright.local.numbers import History, Tally
 
 REFRESH_SECONDS: Final = 0.5
@@ -123,6 +124,8 @@ def _foot(facts: Facts, window: Tally) -> Text:
     text = Text(overflow="fold")
     text.append("model ", style="dim").append(f"{facts.model} at version {facts.version}")
     text.append("   keyspace ", style="dim").append(facts.keyspace)
+    for past in facts.retained:
+        text.append("\nretained ", style="dim").append(shown_retained(past))
     text.append("\nstore ", style="dim").append(facts.store)
     if window.store_is_left_alone:
         text.append("  does not answer: left alone for a while", style="bold red")
