@@ -1,6 +1,7 @@
 """One real kube-apiserver with etcd for the whole API tier, and a namespace of its own for each test."""
 
 import itertools
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from cachewright.kube.client import KubeApi
 from cachewright.kube.connection import KubeConnection
 from e2e.cluster.apiserver import ApiServer
+from e2e.cluster.processes import wait_until
 from tests.api.admin import Admin
 
 CRD = Path(__file__).parents[2] / "crds" / "cachewright.dev_inferencecaches.yaml"
@@ -27,7 +29,16 @@ def api_server() -> Iterator[ApiServer]:
 def crd(api_server: ApiServer) -> None:
     """Install the CRD."""
     api_server.kubectl("apply", "--server-side", "-f", str(CRD))
-    api_server.kubectl("wait", "--for=condition=Established", "crd/inferencecaches.cachewright.dev")
+
+    def is_established() -> bool:
+        # `kubectl wait` fails at once on an object that has no conditions yet.
+        found = json.loads(api_server.kubectl("get", "crd", "inferencecaches.cachewright.dev", "-o", "json"))
+        conditions = found.get("status", {}).get("conditions") or []
+        return {"Established": "True"}.items() <= {
+            each["type"]: each["status"] for each in conditions
+        }.items()
+
+    wait_until(is_established, "the CRD is not established", 60)
 
 
 @pytest.fixture(scope="session")

@@ -209,7 +209,7 @@ def _details(each: Explained, layer: LayerFate) -> list[str]:
     lines = [f"because of {change}" for change in layer.causes]
     if each.live is None:
         return lines
-    if layer.before and layer.fate.costs:
+    if each.live.record and layer.before and layer.fate.costs:
         into = f" → {layer.after}" if layer.after else ""
         lines.append(f"keyspace {layer.before}{into}")
     numbers = each.numbers(layer.layer)
@@ -257,9 +257,10 @@ def _layer_json(each: Explained, layer: LayerFate) -> dict[str, Any]:
     }
     if each.live:
         numbers = each.numbers(layer.layer)
+        is_named = each.live.record is not None
         told["keyspace"] = {
-            "before": str(layer.before) if layer.before else None,
-            "after": str(layer.after) if layer.after else None,
+            "before": str(layer.before) if is_named and layer.before else None,
+            "after": str(layer.after) if is_named and layer.after else None,
         }
         told |= {"entries": numbers.entries, "hitRate": numbers.hit_rate, "lookups": numbers.lookups}
     return told

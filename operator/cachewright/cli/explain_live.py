@@ -172,16 +172,19 @@ def _data(call: _Kubectl, config_map: str, key: str) -> str:
 
 
 def _pods_metrics(call: _Kubectl, namespace: str, name: str) -> Iterable[str]:
-    """Read each gateway's metrics through the API server; a pod that cannot be asked is passed over."""
+    """Read each gateway's metrics through the API server; what may not or cannot be asked is passed over."""
     from cachewright.render.gateway import MANAGEMENT_PORT
 
     selector = f"{LABEL_CACHE}={name},{LABEL_COMPONENT}=gateway"
-    for pod in call.json("get", "pods", "-l", selector)["items"]:
-        where = (
+    pods: list[Any] = []
+    with suppress(InvalidInput):
+        pods = call.json("get", "pods", "-l", selector)["items"]
+    for pod in pods:
+        path = (
             f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}:{MANAGEMENT_PORT}/proxy/metrics"
         )
         with suppress(InvalidInput):
-            yield call.run("get", "--raw", where)
+            yield call.run("get", "--raw", path)
 
 
 def _fetched(url: str) -> str:
