@@ -22,7 +22,7 @@ def kept_keyspace(folder: Path) -> str:
 
 def told(local: Local, text: str) -> None:
     """Wait for a piece of news."""
-    eventually(lambda: text in local.said())
+    eventually(lambda: text in local.said(), 20)
 
 
 def test_a_new_version_takes_effect_without_a_restart(tmp_path: Path) -> None:
@@ -73,6 +73,8 @@ def test_a_raised_epoch_leaves_no_way_back(tmp_path: Path) -> None:
         edited(tmp_path, epoch=2)
         told(local, "-3; ")
         assert local.ask()[0].startswith(MISS)
+        for incarnation in (1, 2):
+            told(local, f"-{incarnation} is gone: ")
 
 
 def test_more_versions_than_are_retained(tmp_path: Path) -> None:

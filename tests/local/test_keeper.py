@@ -13,11 +13,13 @@ import pytest
 import yaml
 
 from cachewright.crd.validation import load
+from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState
 from cachewright.local.declared import Declared, Source
 from cachewright.local.edition import Edition, UpstreamChoice
 from cachewright.local.keeper import Keeper, is_due
 from cachewright.local.state_folder import StateFolder
+from cachewright.stores.reclaim import ReclaimReport, ReclaimState
 from tests.local.harness import QUICKSTART
 
 STORE = "memory://"
@@ -34,10 +36,11 @@ class Clock:
         return self.now
 
 
-def declared(**model: Any) -> Declared:
+def declared(*, epoch: int = 0, **model: Any) -> Declared:
     """Return the quickstart with another model."""
     document = deepcopy(yaml.safe_load(QUICKSTART.read_text()))
     document["spec"]["model"].update(model)
+    document["spec"]["epoch"] = epoch
     return Declared(load(document), document)
 
 
@@ -68,6 +71,27 @@ def test_time_alone_is_due_only_when_a_retention_ends(keeper: Keeper, clock: Clo
     again = keeper.take(declared(), STORE).record
     assert again.layers["Exact"].keyspace.id == past.keyspace.id
     assert again.layers["Exact"].keyspace.incarnation == 3
+
+
+async def test_a_keyspace_that_is_gone_is_forgotten(keeper: Keeper) -> None:
+    """Once the janitor reports that nothing is left of it, the record names it no more, for good."""
+    keeper.take(declared(), STORE)
+    record = keeper.take(declared(epoch=1), STORE).record
+    (past,) = record.past
+    reports: dict[Keyspace, ReclaimReport] = {past.keyspace: ReclaimReport(ReclaimState.RUNNING, 5)}
+    told: asyncio.Queue[str] = asyncio.Queue()
+
+    async def enact(edition: Edition) -> None:
+        assert edition.record.revision == record.revision + 1
+
+    following = asyncio.create_task(keeper.follow(STORE, told.put_nowait, enact, lambda: reports))
+    reports[past.keyspace] = ReclaimReport(ReclaimState.DONE, 7)
+    news = await asyncio.wait_for(told.get(), 10)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    assert f"keyspace {past.keyspace} is gone" in news
+    assert "after 7 keys" in news
+    assert keeper.edition.record.past == ()
 
 
 async def test_the_end_of_a_retention_is_told_once_it_holds(keeper: Keeper, clock: Clock) -> None:

@@ -147,8 +147,11 @@ def test_gateways_add_up() -> None:
         'cachewright_requests_total{layer="local",outcome="hit",route="default"} 30\n'
         'cachewright_requests_total{layer="exact",outcome="hit",route="default"} 10\n'
         'cachewright_requests_total{layer="exact",outcome="miss",route="default"} 10\n'
+        "# TYPE cachewright_entries gauge\n"
+        'cachewright_entries{layer="Exact",state="active"} 17\n'
+        'cachewright_entries{layer="Exact",state="retained"} 99\n'
     )
-    assert numbers_of([one, one]) == {"Exact": LayerNumbers(None, 100, 0.8)}
+    assert numbers_of([one, one]) == {"Exact": LayerNumbers(17, 100, 0.8)}
     assert numbers_of([]) == {}
 
 

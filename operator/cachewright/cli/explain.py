@@ -214,7 +214,7 @@ def _details(each: Explained, layer: LayerFate) -> list[str]:
         lines.append(f"keyspace {layer.before}{into}")
     numbers = each.numbers(layer.layer)
     if numbers.entries is not None:
-        lines.append(f"entries: {numbers.entries:,}")
+        lines.append(f"entries at the last sweep: {numbers.entries:,}")
     if numbers.hit_rate is not None:
         lines.append(f"hit rate: {numbers.hit_rate:.0%} of {numbers.lookups:,} look-ups")
     return lines

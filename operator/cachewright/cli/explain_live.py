@@ -14,14 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cachewright.api.names import LABEL_CACHE, LABEL_COMPONENT
 from cachewright.errors import InvalidDocument, InvalidInput
 from cachewright.keys.digest import key_id_of
-from cachewright.keys.record import RECORD_DATA_KEY, Record
+from cachewright.keys.record import RECORD_DATA_KEY, KeyspaceState, Record
 from cachewright.policy.document import POLICY_DATA_KEY, GatewayPolicy
 from cachewright.render.metadata import gateway_name, record_name
+
+if TYPE_CHECKING:
+    from prometheus_client.samples import Sample
 
 CLUSTER: Final = "cluster"
 LOCAL: Final = "local"
@@ -31,11 +34,15 @@ _IN_FRONT: Final = "local"
 """Copies in gateways' memory, as metrics name them: hits of the exact layer, answered without the store."""
 
 
+_IN_USE: Final = frozenset({KeyspaceState.ACTIVE, KeyspaceState.READONLY})
+
+
 @dataclass(frozen=True, slots=True)
 class LayerNumbers:
     """What is known of a layer as it runs; None where nobody could be asked."""
 
     entries: int | None = None
+    """At the last sweep."""
     lookups: int | None = None
     """Since the gateways started."""
     hit_rate: float | None = None
@@ -124,18 +131,30 @@ def numbers_of(texts: Iterable[str]) -> dict[str, LayerNumbers]:
     families = [family for text in texts for family in text_string_to_metric_families(text)]
     if not families:
         return {}
-    told = layer_stats(sample for family in families for sample in family.samples)
+    samples = [sample for family in families for sample in family.samples]
+    entries = _entries(samples)
     numbers: dict[str, LayerNumbers] = {}
     hits_in_front = 0
-    for layer in told:
+    for layer in layer_stats(samples):
         if layer["name"] == _IN_FRONT:
             hits_in_front = layer["hits"]
             continue
         hits, lookups = layer["hits"] + hits_in_front, layer["hits"] + layer["misses"] + hits_in_front
         hits_in_front = 0
         rate = round(hits / lookups, 4) if lookups else None
-        numbers[layer["name"].capitalize()] = LayerNumbers(None, lookups, rate)
+        name = str(layer["name"]).capitalize()
+        numbers[name] = LayerNumbers(entries.get(name), lookups, rate)
     return numbers
+
+
+def _entries(samples: Iterable[Sample]) -> dict[str, int]:
+    """Return how many entries the keyspace in use of each layer has; every gateway tells the same."""
+    entries: dict[str, int] = {}
+    for sample in samples:
+        if sample.name == "cachewright_entries" and sample.labels["state"] in _IN_USE:
+            layer = sample.labels["layer"]
+            entries[layer] = max(int(sample.value), entries.get(layer, 0))
+    return entries
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,32 @@ The part that the operator has in a cluster. The session calls `take` at start a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from cachewright.errors import InvalidInput
+from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.local.declared import Declared, SecretValues, Source
 from cachewright.local.edition import Edition, UpstreamChoice, make_edition
-from cachewright.local.news import expiries, news_of
+from cachewright.local.news import ends, expiries, news_of
 from cachewright.local.secret_options import SecretOption, gather
 from cachewright.local.state_folder import StateFolder, write_private
 from cachewright.local.telling import Tell
+from cachewright.reconcile.rotation import without_reclaimed
 from cachewright.reconcile.timestamps import from_timestamp
+from cachewright.stores.reclaim import ReclaimReport, ReclaimState
 
 POLL_SECONDS: Final = 0.5
 """How often the manifest's files are looked at."""
 
 Enacted = Callable[[Edition], Awaitable[None]]
 """Returns once the gateway enacts an edition whose files are written."""
+
+Reclaims = Mapping[Keyspace, ReclaimReport]
+"""What is known of keyspaces that are being deleted."""
 
 
 def _utc_now() -> datetime:
@@ -100,10 +106,13 @@ class Keeper:
                 self._written[name] = text
         return edition
 
-    async def follow(self, store_url: str, tell: Tell, enacted: Enacted) -> None:
+    async def follow(
+        self, store_url: str, tell: Tell, enacted: Enacted, reclaims: Callable[[], Reclaims] = dict
+    ) -> None:
         """Take each further edition as it comes; what is wrong is told, and the last good one stays.
 
-        News of an edition is told when it holds, so that from then on no older answer is served.
+        News of an edition is told when it holds, so that from then on no older answer is served. `reclaims`
+        gives what the gateway's janitor reports of the keyspaces that were given up.
         """
         seen = self._signature()
         while True:
@@ -117,15 +126,29 @@ class Keeper:
                     tell(f"{self._source.shown}: not taken, the last good one stays in use:\n{e}")
                     continue
                 news = news_of(before, after)
-            elif self._declared is not None and is_due(before.record, self._now()):
-                after = self.take(self._declared, store_url)
-                news = expiries(before.record, after.record)
             else:
+                after, news = self._moved_on(store_url, reclaims())
+            if after is before:
                 continue
             await enacted(after)
             if after.files != before.files:
                 for each in news:
                     tell(each)
+
+    def _moved_on(self, store_url: str, reports: Reclaims) -> tuple[Edition, list[str]]:
+        """Give up what was retained long enough, and forget what is gone."""
+        before = self.edition
+        gone = {
+            past.keyspace: reports[past.keyspace]
+            for past in before.record.in_state(KeyspaceState.DELETING)
+            if past.keyspace in reports and reports[past.keyspace].state is ReclaimState.DONE
+        }
+        if self._declared is None or not (gone or is_due(before.record, self._now())):
+            return before, []
+        self._record = without_reclaimed(self._record, gone)
+        self._state.keep(self._record)
+        after = self.take(self._declared, store_url)
+        return after, [*expiries(before.record, after.record), *ends(gone)]
 
     def _signature(self) -> tuple[object, ...]:
         files = (option.file for option in self._options)

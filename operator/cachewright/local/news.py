@@ -5,11 +5,13 @@ The keeper tells them once the gateway enacts the newer edition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, LayerRecord, PastKeyspace, Record
 from cachewright.local.edition import Edition
+from cachewright.stores.reclaim import ReclaimReport
 
 NOTHING_MOVED: Final = "the manifest changed; what was cached stays in use"
 
@@ -27,6 +29,14 @@ def expiries(before: Record, after: Record) -> list[str]:
         f"keyspace {past.keyspace}{_version(past)} is no longer retained and is deleted"
         for past in after.in_state(KeyspaceState.DELETING)
         if past.keyspace in retained
+    ]
+
+
+def ends(reports: Mapping[Keyspace, ReclaimReport]) -> list[str]:
+    """Say which keyspaces are gone."""
+    return [
+        f"keyspace {keyspace} is gone: a walk over the store found nothing of it, after {report.removed} keys"
+        for keyspace, report in sorted(reports.items())
     ]
 
 

@@ -29,7 +29,7 @@ from cachewright.gateway.process import GatewayProcess, GatewaySettings
 from cachewright.local.declared import Declared, Source
 from cachewright.local.edition import Edition, UpstreamChoice
 from cachewright.local.facts import Facts
-from cachewright.local.keeper import Keeper
+from cachewright.local.keeper import Keeper, Reclaims
 from cachewright.local.numbers import Tally, take_tally
 from cachewright.local.run_store import RunStore
 from cachewright.local.secret_options import SecretOption
@@ -92,7 +92,9 @@ class LocalSession:
             teller = self._greet()
             background = [
                 asyncio.create_task(teller.run()),
-                asyncio.create_task(self._keeper.follow(self._store.url, teller.tell, self._enacted)),
+                asyncio.create_task(
+                    self._keeper.follow(self._store.url, teller.tell, self._enacted, self._reclaims)
+                ),
                 asyncio.create_task(self._store.watch(teller.tell)),
             ]
             try:
@@ -230,6 +232,9 @@ class LocalSession:
             if time.monotonic() > deadline:
                 return
             await asyncio.sleep(0.01)
+
+    def _reclaims(self) -> Reclaims:
+        return self._process.janitor.news.reclaims
 
     def _revision(self) -> float:
         """Return the record's revision that the gateway uses."""
