@@ -90,11 +90,10 @@ class LocalSession:
         async with AsyncExitStack() as closing:
             await self._start(closing)
             teller = self._greet()
+            follow = self._keeper.follow(self._store.url, teller.tell, self._enacted, self._reclaims)
             background = [
                 asyncio.create_task(teller.run()),
-                asyncio.create_task(
-                    self._keeper.follow(self._store.url, teller.tell, self._enacted, self._reclaims)
-                ),
+                asyncio.create_task(follow),
                 asyncio.create_task(self._store.watch(teller.tell)),
             ]
             try:
