@@ -36,7 +36,7 @@ bench: venv  ## Measure the gateway beside LiteLLM, and write docs/benchmarks.md
 	$(PYTHON) -m e2e.cluster packages stores bench
 	@$(BIN)/python -m bench </dev/null
 
-FUZZED := tests/adversarial/test_fuzz.py tests/unit/test_keys_canonical.py tests/unit/test_policy_sse.py tests/stores/test_interleavings.py
+FUZZED := tests/adversarial/test_fuzz.py tests/unit/test_keys_canonical.py tests/unit/test_policy_sse.py tests/unit/test_rotation_model.py tests/stores/test_interleavings.py
 
 soak: venv  ## Send 200,000 mixed requests while everything around the gateway fails, then fuzz.
 	$(PYTHON) -m e2e.cluster packages stores

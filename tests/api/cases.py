@@ -122,6 +122,39 @@ SINGLE: Final = (
     ),
     Case("builtin", changed(FULL, spec__embedder={"builtin": {}})),
     Case("embedder-without-revision", changed(FULL, spec__embedder__revision=GONE)),
+    Case("fence-without-workload", changed(FULL, spec__model__workloadRef=GONE), "spec.model.workloadRef"),
+    Case("no-fence-no-workload", changed(FULL, spec__model__workloadRef=GONE, spec__rotation__fence="None")),
+    Case("neither-fence-nor-workload", changed(FULL, spec__model__workloadRef=GONE, spec__rotation=GONE)),
+    Case(
+        "auto-by-workload",
+        changed(MINIMAL, spec__model={"name": "m", "version": "Auto", "workloadRef": {"name": "a"}}),
+    ),
+    Case("auto-without-workload", changed(MINIMAL, spec__model__version="Auto"), "spec.model.version"),
+    Case(
+        "auto-without-fence",
+        changed(FULL, spec__model__version="Auto", spec__rotation__fence="None"),
+        "spec.model.version",
+    ),
+    Case(
+        "stateful-set",
+        changed(FULL, spec__model__workloadRef={"kind": "StatefulSet", "name": "a"}),
+    ),
+    Case(
+        "other-kind-without-labels",
+        changed(
+            FULL, spec__model__workloadRef__kind="RayCluster", spec__model__workloadRef__podSelector=GONE
+        ),
+        "spec.model.workloadRef.podSelector",
+    ),
+    Case(
+        "other-group-without-labels",
+        changed(
+            FULL,
+            spec__model__workloadRef__apiVersion="example.com/v1",
+            spec__model__workloadRef__podSelector=GONE,
+        ),
+        "spec.model.workloadRef.podSelector",
+    ),
     Case("neither-redis", changed(FULL, spec__stores__redis={}), "spec.stores.redis"),
     Case("both-redis", changed(EXTERNAL, spec__stores__redis__managed={}), "spec.stores.redis"),
     *(
@@ -159,7 +192,7 @@ _TO_EXTERNAL: Final = changed(FULL, spec__stores=EXTERNAL["spec"]["stores"])
 TRANSITIONS: Final = (
     Case("stay", FULL, old=FULL),
     Case("larger", changed(FULL, spec__stores__redis__managed__maxMemory="512Mi"), old=FULL),
-    Case("other-model", changed(FULL, spec__model={"name": "n", "version": "2"}), old=FULL),
+    Case("other-model", changed(FULL, spec__model__name="n", spec__model__version="2"), old=FULL),
     Case("flavor", _VALKEY, "spec.stores.redis.managed.flavor", FULL),
     Case("managed-to-external", _TO_EXTERNAL, "spec.stores.redis", FULL),
     Case("external-to-managed", FULL, "spec.stores.redis", _TO_EXTERNAL),

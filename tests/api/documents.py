@@ -44,9 +44,26 @@ FULL: Final[Document] = {
     "kind": "InferenceCache",
     "metadata": {"name": "full", "namespace": "default"},
     "spec": {
-        "model": {"name": "m", "aliases": ["m-1", "m-2"], "version": "1"},
+        "model": {
+            "name": "m",
+            "aliases": ["m-1", "m-2"],
+            "version": "1",
+            "workloadRef": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": "engine",
+                "container": "engine",
+                "podSelector": {"matchLabels": {"app.kubernetes.io/name": "engine"}},
+            },
+        },
         "epoch": 2,
-        "rotation": {"retain": "24h", "maxRetained": 3},
+        "rotation": {
+            "fence": "Workload",
+            "deadline": "30m",
+            "heartbeatTimeout": "10m",
+            "retain": "24h",
+            "maxRetained": 3,
+        },
         "upstream": {
             "url": "https://engine:8000/v1",
             "timeout": "120s",

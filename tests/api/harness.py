@@ -93,6 +93,8 @@ class Harness:
         self.namespace = namespace
         self.store = KeptStore(time.time)
         self.store_urls: list[str] = []
+        self.monotonic = 0.0
+        """Seconds, as the reconciler sees them; `settle` lets them go by."""
         self.restart()
 
     def restart(self) -> None:
@@ -104,6 +106,7 @@ class Harness:
             clock=lambda: datetime.now(UTC),
             events=KubeEvents(self.kube, "test-operator", lambda: datetime.now(UTC)),
             open_record_store=self._open,
+            monotonic=lambda: self.monotonic,
         )
 
     def _open(self, url: str) -> RecordStore:
@@ -134,6 +137,7 @@ class Harness:
             before = len(self.kube.writes)
             await self.reconcile(name)
             await self.report_pods_ready(name)
+            self.monotonic += SETTINGS.switch_seconds
             if len(self.kube.writes) == before:
                 return
         raise AssertionError(f"passes do not settle: {self.kube.writes[-12:]}")

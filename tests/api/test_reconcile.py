@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from typing import Any
 
 import pytest
 
-from cachewright.keys.record import Record
 from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import (
     CONFIG_MAPS,
@@ -367,22 +365,19 @@ async def test_a_bump_moves_the_record_and_restarts_no_gateway(settled: Harness)
 
 async def test_a_switch_is_told_when_no_copy_can_be_served_any_more(settled: Harness) -> None:
     """Status follows the store's copy by as long as gateways may answer from their memory."""
-    published: list[float] = []
-    publish = settled.store.publish_record
-
-    async def timed(record: Record) -> int:
-        published.append(time.monotonic())
-        return await publish(record)
-
-    settled.store.publish_record = timed  # type: ignore[method-assign]
+    before = (await settled.cache())["status"]
     settled.patch("icache/demo", {"spec": {"model": {"version": "2"}}})
-    while not published:
-        before = time.monotonic()
-        await settled.reconcile()
-    assert time.monotonic() - published[0] >= SETTINGS.switch_seconds
-    assert published[0] >= before
-    generation = (await settled.cache())["metadata"]["generation"]
-    assert (await settled.cache())["status"]["observedGeneration"] == generation
+    outcome = await settled.reconcile()
+    assert outcome.requeue_after_seconds == pytest.approx(SETTINGS.switch_seconds)
+    settled.monotonic += SETTINGS.switch_seconds / 2
+    outcome = await settled.reconcile()
+    assert outcome.requeue_after_seconds == pytest.approx(SETTINGS.switch_seconds / 2)
+    assert (await settled.cache())["status"] == before
+    settled.monotonic += SETTINGS.switch_seconds / 2
+    await settled.reconcile()
+    cache = await settled.cache()
+    assert cache["status"]["observedGeneration"] == cache["metadata"]["generation"]
+    assert (await settled.conditions())["RotationComplete"] == "True Switched"
 
 
 async def test_a_concurrent_writer_of_the_record_loses_nothing(settled: Harness) -> None:

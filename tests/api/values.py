@@ -130,6 +130,30 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.model.aliases[0]": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
     "spec.model.version": (["2026-11-28", "Auto", "v" * 128], ["", "a b", "ä", "v" * 129]),
     "spec.epoch": ([0, 2**31 - 1, 1.0], [-1, 2**31, 1.5]),
+    "spec.model.workloadRef.apiVersion": (
+        ["apps/v1", "v1", "leaderworkerset.x-k8s.io/v1", "a/v1alpha1", "a/v1" + "b" * 124],
+        ["", "apps", "apps/", "/v1", "Apps/v1", "apps/V1", "a/v1" + "b" * 125],
+    ),
+    "spec.model.workloadRef.kind": (
+        ["StatefulSet", "LeaderWorkerSet", "K" * 63],
+        ["", "statefulSet", "a b", "K" * 64],
+    ),
+    "spec.model.workloadRef.name": _SECRET_NAMES,
+    "spec.model.workloadRef.container": (["a", "0-a", "n" * 63], ["", "A", "-a", "a.b", "n" * 64]),
+    "spec.model.workloadRef.podSelector.matchLabels": (
+        [_labels(1), _labels(16), {"a" * 316: ""}],
+        [{}, _labels(17), {"": "a"}, {"a" * 317: "a"}],
+    ),
+    "spec.model.workloadRef.podSelector.matchLabels[app.kubernetes.io/name]": (
+        ["", "v" * 63],
+        ["v" * 64, True],
+    ),
+    "spec.rotation.fence": (["Workload", "None"], ["none", ""]),
+    "spec.rotation.deadline": _DURATIONS,
+    "spec.rotation.heartbeatTimeout": (
+        ["10s", "10000ms", "24h"],
+        ["9s", "9999ms", "24h1ms", "25h", *_DURATIONS[1]],
+    ),
     "spec.rotation.retain": _DURATIONS,
     "spec.rotation.maxRetained": ([0, 32], [-1, 33, 1.5]),
     "spec.upstream.url": _URLS,

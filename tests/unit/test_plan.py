@@ -249,7 +249,8 @@ def test_a_damaged_record_is_replaced(world: World) -> None:
     child["data"]["record.json"] = "{"
     planned = world.step()
     assert planned.record_write is not None
-    assert planned.record_write.replaces == child["metadata"]["resourceVersion"]
+    version = planned.record_write.manifest["metadata"]["resourceVersion"]
+    assert version == child["metadata"]["resourceVersion"]
 
 
 def test_a_damaged_layer_memory_in_status_fails_no_pass() -> None:

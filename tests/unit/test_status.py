@@ -26,6 +26,7 @@ def test_a_settled_object_is_ready() -> None:
         "Ready": "True Ready",
         "StoresReady": "True Ready",
         "GatewayReady": "True Ready",
+        "RotationComplete": "True Switched",
     }
     assert world.document["status"]["endpoint"] == "http://demo-gateway.ml.svc:8080/v1"
     assert world.document["status"]["observedGeneration"] == 1

@@ -21,6 +21,8 @@ class ConditionType(StrEnum):
     """The store answers and holds this cache's record."""
     GATEWAY_READY = "GatewayReady"
     """Enough gateway pods are ready."""
+    ROTATION_COMPLETE = "RotationComplete"
+    """The keyspaces in use are those of the spec, and no gateway serves older ones any more."""
 
 
 class Reason(StrEnum):
@@ -38,6 +40,19 @@ class Reason(StrEnum):
     """Too few gateway pods are ready."""
     GATEWAY_STOPPED = "GatewayStopped"
     """`gateway.replicas` is 0."""
+    SWITCHED = "Switched"
+    """The keyspaces in use are those of the spec."""
+    ROLLED_BACK = "RolledBack"
+    """The same, and the latest change brought a retained keyspace back."""
+    WAITING_FOR_WORKLOAD = "WaitingForWorkload"
+    """The workload's pods do not all run the same yet."""
+    ROLLOUT_NOT_SEEN = "RolloutNotSeen"
+    """A new version waits for the workload for longer than `rotation.deadline`."""
+    WORKLOAD_CHANGED = "WorkloadChanged"
+    """The workload runs something else than the keyspace in use was made by, and the spec names no new
+    version."""
+    RECLAIM_FAILED = "ReclaimFailed"
+    """The space of a keyspace that is to be deleted could not be reclaimed."""
     SUSPENDED = "Suspended"
     """`spec.suspend` is true: nothing is changed."""
     INVALID_SPEC = "InvalidSpec"

@@ -55,6 +55,19 @@ REDIS_FLAVOR_IS_IMMUTABLE: Final = Rule(
     message="stores.redis.managed.flavor is immutable; create a new InferenceCache instead",
     field=".stores.redis.managed.flavor",
 )
+FENCE_NEEDS_WORKLOAD: Final = Rule(
+    cel=("!has(self.rotation.fence) || self.rotation.fence != 'Workload' || has(self.model.workloadRef)"),
+    message="rotation.fence Workload needs model.workloadRef",
+    field=".model.workloadRef",
+)
+AUTO_NEEDS_FENCE: Final = Rule(
+    cel=(
+        "self.model.version != 'Auto' || has(self.model.workloadRef)"
+        " && (!has(self.rotation.fence) || self.rotation.fence == 'Workload')"
+    ),
+    message="model.version Auto needs model.workloadRef, and rotation.fence Workload or none given",
+    field=".model.version",
+)
 NAME_IS_SHORT: Final = Rule(
     cel=f"self.metadata.name.size() <= {MAX_NAME_LENGTH}",
     message=f"metadata.name must be at most {MAX_NAME_LENGTH} characters, to leave room for suffixes",
@@ -76,6 +89,8 @@ class InferenceCacheSpec(ApiModel):
         ROUTE_NAMES_ARE_UNIQUE,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,
+        FENCE_NEEDS_WORKLOAD,
+        AUTO_NEEDS_FENCE,
     )
 
     model: ModelSpec
@@ -111,7 +126,8 @@ class InferenceCacheSpec(ApiModel):
     """What happens to entries in external stores when the object is deleted. Retain: they expire by
     their TTL; no finalizer is set."""
     suspend: bool = False
-    """True: change nothing, and say so in status."""
+    """True: change nothing, and say so in status. Only whether answers may be stored still follows the pods
+    of `model.workloadRef`."""
 
 
 class ObjectMeta(ApiModel):

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from cachewright.api.base import ApiModel, Rule
 from cachewright.api.durations import Duration
-from cachewright.api.references import HeaderName, SecretKeyRef
+from cachewright.api.references import HeaderName, ObjectName, SecretKeyRef
+from cachewright.api.workload import LabelKey, LabelValue
 
 ModelName = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[!-~]+$")]
 """A model's name as requests and answers carry it."""
@@ -18,6 +19,51 @@ UpstreamPath = Annotated[str, Field(min_length=1, max_length=256, pattern=r'^/[!
 
 URL_PATTERN: Final = r'^https?://([-._A-Za-z0-9]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[!-"$->@-~]*)?$'
 """An http(s) URL without user, query and fragment."""
+
+
+class PodSelector(ApiModel):
+    """Which pods belong to a workload."""
+
+    rules = (
+        Rule(
+            cel="self.matchLabels.size() > 0",
+            message="matchLabels needs at least one label, else it would select every pod",
+            field=".matchLabels",
+        ),
+    )
+
+    match_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
+    """Labels that every pod of the workload carries, and no other pod."""
+
+
+class WorkloadRef(ApiModel):
+    """The object whose pods run the model, in the same namespace."""
+
+    rules = (
+        Rule(
+            cel=(
+                "has(self.podSelector)"
+                " || self.apiVersion == 'apps/v1' && self.kind in ['Deployment', 'StatefulSet']"
+            ),
+            message="podSelector is needed for kinds other than Deployment and StatefulSet of apps/v1",
+            field=".podSelector",
+        ),
+    )
+
+    api_version: Annotated[str, Field(max_length=128, pattern=r"^([-a-z0-9.]+/)?v[0-9]+[a-z0-9]*$")] = (
+        "apps/v1"
+    )
+    """Its API version."""
+    kind: Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")] = "Deployment"
+    """Its kind: a Deployment or StatefulSet, whose own selector finds the pods, or, with `podSelector`,
+    anything that owns pods, such as a LeaderWorkerSet, RayCluster or InferenceService."""
+    name: ObjectName
+    """Its name."""
+    container: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")] | None = None
+    """The container that runs the model: it alone tells versions apart then. Without it every container
+    counts, those that initialise the pod included."""
+    pod_selector: PodSelector | None = None
+    """Which pods are meant, where the object's own selector does not tell."""
 
 
 class ModelSpec(ApiModel):
@@ -31,7 +77,10 @@ class ModelSpec(ApiModel):
     """Further names the upstream may answer with, such as a dated snapshot of the same model."""
     version: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
     """Version of the model's weights and settings; change it, and every layer that depends on the model
-    starts a new keyspace."""
+    starts a new keyspace. Auto: whatever the pods of `workloadRef` run is a version of its own."""
+    workload_ref: WorkloadRef | None = None
+    """The workload that runs the model. Its pods are watched: answers are stored only while all of them run
+    what the keyspace in use was made by, and a new version is switched to once all of them run another."""
 
 
 class UpstreamSpec(ApiModel):

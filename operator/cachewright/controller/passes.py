@@ -37,11 +37,13 @@ class Passes:
         roster: Roster,
         metrics: OperatorMetrics,
         monotonic: Callable[[], float],
+        follow_pods: Callable[[CacheKey, str], None],
     ) -> None:
         self._reconcile = reconcile
         self._roster = roster
         self._metrics = metrics
         self._monotonic = monotonic
+        self._follow_pods = follow_pods
 
     async def __call__(self, key: CacheKey) -> float | None:
         """Run one pass and return when to look again, in seconds; None leaves it to events and resync.
@@ -54,6 +56,7 @@ class Passes:
             with structlog.contextvars.bound_contextvars(cache=str(key)):
                 outcome = await self._bounded(key)
             result, ready = ("retry" if outcome.retry else "ok"), outcome.ready
+            self._follow_pods(key, outcome.pod_selector)
         except KubeUnavailable:
             result = "retry"
             raise

@@ -20,6 +20,7 @@ import structlog
 from cachewright.controller.health import Vitals, health_app, serving
 from cachewright.controller.metrics import OperatorMetrics
 from cachewright.controller.passes import Passes
+from cachewright.controller.pod_watches import PodWatches
 from cachewright.controller.queue import WORKERS, WorkQueue
 from cachewright.controller.resync import Resync
 from cachewright.controller.roster import Roster
@@ -95,7 +96,10 @@ class Operator:
         )
         events = KubeEvents(self._kube, settings.identity, utc_now)
         reconciler = Reconciler(self._kube, reconcile_settings, utc_now, events, open_record_store)
-        self._passes = Passes(reconciler.reconcile, self._roster, self._metrics, time.monotonic)
+        self._pods = PodWatches(self._kube, self._queue.add)
+        self._passes = Passes(
+            reconciler.reconcile, self._roster, self._metrics, time.monotonic, self._pods.follow
+        )
         self._stop = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
         connection.on_request = self._saw_request
@@ -179,6 +183,7 @@ class Operator:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await _cancel(*tasks)
+            await self._pods.aclose()
         for task in done:
             task.result()
 

@@ -53,6 +53,12 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
     ),
     Permission("", ("services",), OWNED_VERBS, "The store's and the gateway's names."),
     Permission("apps", ("deployments", "statefulsets"), OWNED_VERBS, "The gateway and the store."),
+    Permission(
+        "",
+        ("pods",),
+        ("list", "watch"),
+        "Engines' pods, of workloads that objects name: what they run decides what may be cached.",
+    ),
     Permission("policy", ("poddisruptionbudgets",), OWNED_VERBS, "Keep a gateway pod through node drains."),
     Permission(
         "networking.k8s.io", ("networkpolicies",), OWNED_VERBS, "Who may reach the store and the gateway."

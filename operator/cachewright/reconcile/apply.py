@@ -1,11 +1,13 @@
-"""Carry out a plan: the record first, then children, removals, and the store's copy of the record.
+"""Carry out a plan: the record first, then its copy in the store, children, and removals.
 
+The copy comes before the children, so that no refused child leaves gateways with a permission they lost.
 Called by service. The first error ends the pass; everything is repeated from a fresh look by the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from cachewright.api.conditions import Reason
 from cachewright.errors import (
@@ -21,8 +23,8 @@ from cachewright.keys.record import Record
 from cachewright.kube.protocol import KubeClient
 from cachewright.reconcile.observe import KINDS_BY_NAME, OpenRecordStore
 from cachewright.reconcile.settings import OperatorSettings
-from cachewright.reconcile.state import Applied, Finding, Plan
-from cachewright.render.record import build_record_config_map
+from cachewright.reconcile.state import Applied, Finding, Plan, RecordWrite
+from cachewright.stores.protocols import RecordStore
 
 
 async def apply(
@@ -36,8 +38,11 @@ async def apply(
 
     Raises KubeTerminating where the namespace is being deleted: nobody is left to tell.
     """
+    published = Applied()
     try:
-        await _write_record(kube, plan)
+        await _write_record(kube, plan.record_write)
+        if url is not None and (plan.publish is not None or plan.beat is not None):
+            published = await _publish(plan, url, open_record_store, settings)
         for child in plan.applies:
             await kube.apply(child)
         for child in plan.deletes:
@@ -47,10 +52,8 @@ async def apply(
     except KubeTerminating:
         raise
     except KubeError as e:
-        return Applied(error=finding_of(e))
-    if plan.publish is None or url is None:
-        return Applied()
-    return await _publish(plan.publish, url, open_record_store, settings)
+        return replace(published, error=finding_of(e))
+    return published
 
 
 def finding_of(error: KubeError) -> Finding:
@@ -66,30 +69,42 @@ def finding_of(error: KubeError) -> Finding:
             return Finding(Reason.APPLY_FAILED, str(error), stalled=False)
 
 
-async def _write_record(kube: KubeClient, plan: Plan) -> None:
-    write = plan.record_write
-    if write is None or plan.cache is None:
+async def _write_record(kube: KubeClient, write: RecordWrite | None) -> None:
+    if write is None:
         return
-    manifest = build_record_config_map(plan.cache, write.record, write.replaces)
-    if write.replaces is None:
-        await kube.create(manifest)
+    if write.is_new:
+        await kube.create(write.manifest)
     else:
-        await kube.replace(manifest)
+        await kube.replace(write.manifest)
 
 
 async def _publish(
-    record: Record, url: str, open_record_store: OpenRecordStore, settings: OperatorSettings
+    plan: Plan, url: str, open_record_store: OpenRecordStore, settings: OperatorSettings
 ) -> Applied:
     store = None
+    published = False
     try:
         async with asyncio.timeout(settings.store_timeout_seconds):
             store = open_record_store(url)
-            held = await store.publish_record(record)
-            return Applied(published=held >= record.revision)
+            if plan.publish is not None:
+                published = await store.publish_record(plan.publish) >= plan.publish.revision
+            beats = plan.beat is not None and await _beat(store, plan.beat)
+            return Applied(published=published, beats=beats)
     except TimeoutError:
-        return Applied(store_error=f"no answer within {settings.store_timeout_seconds:g} s")
+        error = f"no answer within {settings.store_timeout_seconds:g} s"
+        return Applied(published=published, store_error=error)
     except StoreError as e:
-        return Applied(store_error=str(e))
+        return Applied(published=published, store_error=str(e))
     finally:
         if store is not None:
             await store.aclose()
+
+
+async def _beat(store: RecordStore, record: Record) -> bool:
+    """Let gateways go on writing, by what was seen of the pods in this very pass."""
+    beat = (record.cache_id, record.revision, float(record.heartbeat_seconds))
+    if await store.beat(*beat):
+        return True
+    # Some of the copies were lost since they were read.
+    await store.publish_record(record)
+    return await store.beat(*beat)

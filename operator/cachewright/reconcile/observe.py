@@ -17,6 +17,7 @@ from cachewright.api.names import KIND, LABEL_CACHE, LABEL_MANAGED_BY, LABEL_USE
 from cachewright.errors import StoreError
 from cachewright.kube.protocol import CHILD_KINDS, SECRETS, KubeClient, ResourceKind
 from cachewright.reconcile.known_record import cache_id_of, parse_record
+from cachewright.reconcile.observe_pods import see_workload
 from cachewright.reconcile.secret_uses import secret_uses
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.state import (
@@ -52,6 +53,7 @@ async def observe(
     uses = secret_uses(spec) if spec is not None else ()
     namespace = str(document["metadata"]["namespace"])
     states = tuple([await _secret_state(kube, namespace, use) for use in uses])
+    workload, pod_selector = await see_workload(kube, namespace, spec)
     store = StoreState()
     if spec is not None:
         url = store_url(children, states, str(document["metadata"]["name"]))
@@ -64,6 +66,8 @@ async def observe(
         secrets=states,
         store=store,
         fresh=_fresh_secrets(),
+        workload=workload,
+        pod_selector=pod_selector,
     )
 
 

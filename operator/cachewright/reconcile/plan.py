@@ -10,6 +10,7 @@ import hmac
 from datetime import datetime
 
 from cachewright.api.conditions import Reason
+from cachewright.api.durations import parse_duration_seconds
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidSpec
@@ -18,41 +19,66 @@ from cachewright.keys.record import Record
 from cachewright.reconcile.checks import first_finding
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
 from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis_credentials_of
-from cachewright.reconcile.known_record import best_record, restored_record
-from cachewright.reconcile.rotation import next_end
+from cachewright.reconcile.known_record import best_record, parse_record, restored_record
+from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record
+from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.render.children import build_children
 from cachewright.render.inputs import RenderInputs
 from cachewright.render.metadata import record_name
-from cachewright.render.record import build_record_config_map
+from cachewright.render.record import build_record_config_map, replaced_record
 from cachewright.render.settings import RenderSettings
 from cachewright.stores.redis_acl import acl_lines
 
 
 def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
-    """Decide what to write; a plan with `blocked` set writes nothing but status."""
+    """Decide what to write; a plan with `blocked` set writes nothing but status and write permission."""
     record, record_version = best_record(observed)
     try:
         cache = load(observed.document)
     except InvalidSpec as e:
-        return Plan(blocked=Finding(Reason.INVALID_SPEC, str(e), stalled=True), record=record)
+        finding = Finding(Reason.INVALID_SPEC, str(e), stalled=True)
+        return _blocked(finding, None, record, observed)
     blocked = first_finding(cache, record, observed)
     if blocked is not None:
-        return Plan(blocked=blocked, cache=cache, record=record)
+        return _blocked(blocked, cache, record, observed)
     key_id = key_id_of(digest_key_of(observed))
-    wanted = wanted_record(cache, record or restored_record(observed, now), key_id, now)
+    before = record or restored_record(observed, now)
+    wanted = wanted_record(cache, before, key_id, now, observed.workload, observed.serves)
     children = build_children(cache, _inputs(observed, wanted, cache), settings)
     marked = [with_rendered_digest(child) for child in children]
     stale = record is None or wanted != record or not _record_is_as_wanted(cache, observed, wanted)
+    manifest = build_record_config_map(cache, wanted, record_version)
     return Plan(
         cache=cache,
         record=wanted,
-        record_write=RecordWrite(wanted, record_version) if stale else None,
+        record_write=RecordWrite(wanted, manifest) if stale else None,
         applies=tuple(child for child in marked if not _stands(observed, child)),
         deletes=tuple(_superfluous(observed, marked)),
         publish=wanted if _store_is_behind(observed, wanted) else None,
-        due=next_end(wanted),
+        beat=wanted if wanted.fenced else None,
+        due=next_due(wanted, parse_duration_seconds(cache.spec.rotation.deadline), now),
+    )
+
+
+def _blocked(
+    finding: Finding, cache: InferenceCache | None, record: Record | None, observed: Observed
+) -> Plan:
+    """Write nothing but whether gateways may write: pods come and go, whatever is wrong with the object."""
+    live = observed.children.get(("ConfigMap", record_name(observed.name)))
+    if record is None or live is None or not record.fenced:
+        return Plan(blocked=finding, cache=cache, record=record)
+    seen = observed.workload or WorkloadSeen()
+    wanted = at_next_revision(record, with_permission(record, fenced=True, seen=seen))
+    write = RecordWrite(wanted, replaced_record(live, wanted)) if wanted != parse_record(live) else None
+    return Plan(
+        blocked=finding,
+        cache=cache,
+        record=wanted,
+        record_write=write,
+        publish=wanted if _store_is_behind(observed, wanted) else None,
+        beat=wanted if observed.workload is not None else None,
     )
 
 

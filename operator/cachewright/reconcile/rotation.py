@@ -94,10 +94,17 @@ def with_reclaiming(record: Record, max_retained: int, now: datetime) -> Record:
     return _given_up(record, ended, now)
 
 
-def next_end(record: Record) -> datetime | None:
-    """Return when the next retention ends; None where nothing is retained."""
-    ends = (from_timestamp(past.until) for past in record.in_state(KeyspaceState.RETAINED))
-    return min((end for end in ends if end is not None), default=None)
+def next_due(record: Record, deadline_seconds: float, now: datetime) -> datetime | None:
+    """Return when a retention ends next, or patience with the workload; None where neither will."""
+    ends = [from_timestamp(past.until) for past in record.in_state(KeyspaceState.RETAINED)]
+    ends.append(deadline_of(record, deadline_seconds))
+    return min((end for end in ends if end is not None and end > now), default=None)
+
+
+def deadline_of(record: Record, deadline_seconds: float) -> datetime | None:
+    """Return until when a new version may wait before somebody is told; None where none waits."""
+    since = from_timestamp(record.waiting.since) if record.waiting else None
+    return after(since, deadline_seconds) if since is not None else None
 
 
 def without_reclaimed(record: Record, reclaimed: Collection[Keyspace]) -> Record:

@@ -5,9 +5,9 @@ Level-triggered: a pass looks at no event and remembers nothing, so once and twi
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -18,15 +18,20 @@ from cachewright.crd.validation import load
 from cachewright.errors import InvalidSpec, KubeTerminating
 from cachewright.kube.events import EventSink
 from cachewright.kube.protocol import INFERENCE_CACHES, KubeClient
+from cachewright.reconcile.announcements import Announcement, announcements
 from cachewright.reconcile.apply import apply
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
 from cachewright.reconcile.settings import OperatorSettings
+from cachewright.reconcile.settling import Settling
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
 from cachewright.reconcile.status import build_status, is_same_status, status_manifest
 
 log = structlog.get_logger(__name__)
 
+
+BEATS_PER_TIMEOUT: Final = 5.0
+"""So that a few lost beats, or a restart of the operator, leave gateways their permission."""
 
 DUE_MARGIN_SECONDS: Final = 1.0
 """Timestamps have whole seconds; a little later is surely over."""
@@ -42,6 +47,8 @@ class Outcome:
     """True where something failed that may work later: the queue backs off and tries again."""
     ready: bool | None = None
     """Whether the object was ready; None where it is gone."""
+    pod_selector: str = ""
+    """Labels of the pods whose coming and going concerns the object; empty where none do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,13 @@ class Reconciler:
     clock: Callable[[], datetime]
     events: EventSink
     open_record_store: OpenRecordStore
+    monotonic: Callable[[], float] = time.monotonic
+    _settling: Settling = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with no switch known."""
+        settling = Settling(self.monotonic, self.settings.switch_seconds)
+        object.__setattr__(self, "_settling", settling)
 
     async def reconcile(self, namespace: str, name: str) -> Outcome:
         """Bring one object one step nearer to its spec."""
@@ -72,54 +86,71 @@ class Reconciler:
         except KubeTerminating:
             # The namespace is going, and the object with it: there is nothing to bring back, nobody to tell.
             return Outcome()
-        if applied.published and observed.store.record is not None:
-            await asyncio.sleep(self.settings.switch_seconds)
-        status = await self._tell(observed, planned, applied)
-        ready = _condition(status, ConditionType.READY).get("status") == "True"
-        return self._outcome(planned, applied, observed, ready)
+        uid = str(document["metadata"]["uid"])
+        left = self._settling.seconds_left(
+            uid, document.get("status") or {}, planned.record, _held(observed, planned, applied)
+        )
+        if left:
+            # Told before, a switch would be taken for done while a gateway may still serve from its memory.
+            ready = _is_ready(document.get("status") or {})
+            return self._outcome(planned, applied, observed, ready, left)
+        status = await self._tell(observed, planned, applied, settled=left is not None)
+        return self._outcome(planned, applied, observed, _is_ready(status))
 
-    async def _tell(self, observed: Observed, planned: Plan, applied: Applied) -> Manifest:
+    async def _tell(self, observed: Observed, planned: Plan, applied: Applied, settled: bool) -> Manifest:
         """Write status once, and an event and a log line where something changed; returns the status."""
-        status = build_status(observed, planned, applied, self.clock())
+        status = build_status(observed, planned, applied, self.clock(), settled)
         before = observed.document.get("status")
         if not is_same_status(before, status):
             await self.kube.apply_status(status_manifest(observed, status))
-            await self._announce(observed.document, before or {}, status)
+            for said in announcements(before or {}, status):
+                await self._say(observed.document, said)
         problem = planned.blocked or applied.error
         if problem is not None and problem.reason is not Reason.SUSPENDED:
             await self.events.warn(observed.document, str(problem.reason), problem.message)
         return status
 
-    async def _announce(self, document: Manifest, before: Manifest, status: Manifest) -> None:
-        ready = _condition(status, ConditionType.READY)
-        former = _condition(before, ConditionType.READY)
-        if ready.get("status") == former.get("status") and ready.get("reason") == former.get("reason"):
-            return
+    async def _say(self, document: Manifest, said: Announcement) -> None:
         metadata = document["metadata"]
-        log.info(
-            "ready_changed",
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            ready=ready["status"],
-            reason=ready["reason"],
-        )
-        if ready["status"] == "True" and former.get("status") != "True":
-            await self.events.normal(document, ready["reason"], ready["message"])
+        log.info(said.log_event, namespace=metadata["namespace"], name=metadata["name"], **said.log_fields)
+        if said.event == "Normal":
+            await self.events.normal(document, said.reason, said.message)
+        elif said.event == "Warning":
+            await self.events.warn(document, said.reason, said.message)
 
-    def _outcome(self, planned: Plan, applied: Applied, observed: Observed, ready: bool) -> Outcome:
-        if applied.error is not None:
-            return Outcome(retry=True, ready=ready)
-        store_trouble = observed.store.error or applied.store_error
-        written = planned.writes and planned.publish is None
-        if store_trouble or written:
+    def _outcome(
+        self,
+        planned: Plan,
+        applied: Applied,
+        observed: Observed,
+        ready: bool,
+        left: float | None = None,
+    ) -> Outcome:
+        waits = [left] if left else []
+        if planned.beat is not None:
+            waits.append(planned.beat.heartbeat_seconds / BEATS_PER_TIMEOUT)
+        if planned.due is not None:
+            waits.append(max((planned.due - self.clock()).total_seconds(), 0.0) + DUE_MARGIN_SECONDS)
+        if observed.workload is not None and observed.workload.problem:
+            waits.append(self.settings.retry_workload_seconds)
+        if observed.store.error or applied.store_error or (planned.writes and planned.publish is None):
             # Our own writes come back as events; the timer is for what sends none, such as a store.
-            return Outcome(requeue_after_seconds=self.settings.retry_store_seconds, ready=ready)
-        if planned.due is None:
-            return Outcome(ready=ready)
-        wait = max((planned.due - self.clock()).total_seconds(), 0.0) + DUE_MARGIN_SECONDS
-        return Outcome(requeue_after_seconds=wait, ready=ready)
+            waits.append(self.settings.retry_store_seconds)
+        return Outcome(
+            requeue_after_seconds=min(waits, default=None),
+            retry=applied.error is not None,
+            ready=ready,
+            pod_selector=observed.pod_selector,
+        )
 
 
-def _condition(status: Manifest, kind: ConditionType) -> Manifest:
-    found: Manifest = next((c for c in status.get("conditions") or [] if c.get("type") == kind), {})
-    return found
+def _held(observed: Observed, planned: Plan, applied: Applied) -> bool:
+    """Tell whether the store holds the record that this pass wants."""
+    copy = observed.store.record
+    wanted = planned.record.revision if planned.record is not None else 0
+    return applied.published or (copy is not None and copy.revision >= wanted)
+
+
+def _is_ready(status: Manifest) -> bool:
+    conditions = status.get("conditions") or []
+    return any(c.get("type") == ConditionType.READY and c.get("status") == "True" for c in conditions)

@@ -17,5 +17,7 @@ class OperatorSettings:
     switch_seconds: float = 2.0
     """How long after a switch reached the store status tells of it: gateways serve copies from their memory
     for up to a second, and reading marks takes them a moment."""
+    retry_workload_seconds: float = 10.0
+    """How soon a workload that does not exist is looked for again; only its pods are watched."""
     store_timeout_seconds: float = 3.0
     """Longest wait for one exchange with a store; a frozen one must not hold up other objects."""

@@ -13,7 +13,9 @@ from typing import Any
 
 from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
+from cachewright.api.names import ANNOTATION_WORKLOAD_SERVES
 from cachewright.keys.record import Record
+from cachewright.reconcile.workload import WorkloadSeen
 
 Manifest = dict[str, Any]
 
@@ -96,11 +98,21 @@ class Observed:
     secrets: tuple[SecretState, ...]
     store: StoreState
     fresh: FreshSecrets
+    workload: WorkloadSeen | None = None
+    """The pods that run the model; None where nothing is fenced."""
+    pod_selector: str = ""
+    """The labels by which those pods were looked for; empty where they were not."""
 
     @property
     def name(self) -> str:
         """Name of the object."""
         return str(self.document["metadata"]["name"])
+
+    @property
+    def serves(self) -> str:
+        """What a person vouches for by annotation; empty where there is none."""
+        annotations = self.document["metadata"].get("annotations") or {}
+        return str(annotations.get(ANNOTATION_WORKLOAD_SERVES, ""))
 
     @property
     def generation(self) -> int:
@@ -120,10 +132,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RecordWrite:
-    """The record to be written, and the version it replaces (None: it is new)."""
+    """The record to be written."""
 
     record: Record
-    replaces: str | None
+    manifest: Manifest
+    """The ConfigMap that says so; its `resourceVersion` is the one replaced."""
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether there is no ConfigMap yet."""
+        return "resourceVersion" not in self.manifest["metadata"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +158,14 @@ class Plan:
     applies: tuple[Manifest, ...] = ()
     deletes: tuple[Manifest, ...] = ()
     publish: Record | None = None
+    beat: Record | None = None
+    """The record under which gateways may go on writing; None where they need no heartbeat, or get none."""
     due: datetime | None = None
     """When something is to be done although nothing will have happened; None: never."""
 
     @property
     def writes(self) -> bool:
-        """Tell whether the plan changes anything but status."""
+        """Tell whether the plan changes anything but status and the heartbeat."""
         return bool(self.record_write or self.applies or self.deletes or self.publish)
 
 
@@ -159,3 +179,5 @@ class Applied:
     """Why the store's copy could not be written."""
     published: bool = False
     """True where the store confirmed that it holds the record."""
+    beats: bool = False
+    """True where the store took the heartbeat."""

@@ -10,10 +10,11 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from cachewright.api.conditions import ConditionType, Reason
-from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import API_VERSION, KIND
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
+from cachewright.reconcile.rotation_told import rotation_part
+from cachewright.reconcile.serving import in_use
 from cachewright.reconcile.state import Applied, Finding, Manifest, Observed, Plan
 from cachewright.reconcile.timestamps import to_timestamp
 from cachewright.render.metadata import endpoint_url
@@ -22,12 +23,16 @@ MAX_MESSAGE_LENGTH: Final = 4096
 MAX_RETAINED_SHOWN: Final = 64
 
 
-def build_status(observed: Observed, plan: Plan, applied: Applied, now: datetime) -> Manifest:
-    """Build the whole status of ours."""
+def build_status(
+    observed: Observed, plan: Plan, applied: Applied, now: datetime, settled: bool = True
+) -> Manifest:
+    """Build the whole status of ours; `settled` tells whether no gateway serves older keyspaces any more."""
     before = observed.document.get("status") or {}
-    conditions = [
-        _condition(part, before, observed.generation, now) for part in _parts(observed, plan, applied)
-    ]
+    parts = _parts(observed, plan, applied)
+    rotation = rotation_part(observed, plan, now, settled)
+    if rotation is not None:
+        parts.append(rotation)
+    conditions = [_condition(part, before, observed.generation, now) for part in parts]
     status: Manifest = {"observedGeneration": observed.generation, "conditions": conditions}
     if plan.cache is not None:
         status["endpoint"] = endpoint_url(plan.cache)
@@ -99,19 +104,24 @@ def _ready(plan: Plan, problem: Finding | None, stores: Part, gateway: Part) -> 
         return Part(ConditionType.READY, status, problem.reason, problem.message)
     if waiting is not None:
         return Part(ConditionType.READY, status, waiting.reason, waiting.message)
-    return Part(ConditionType.READY, status, Reason.READY, _ready_message(plan.cache))
+    return Part(ConditionType.READY, status, Reason.READY, _ready_message(plan))
 
 
-def _ready_message(cache: InferenceCache | None) -> str:
-    version = f" at version {cache.spec.model.version}" if cache else ""
-    model = cache.spec.model.name if cache else "the model"
+def _ready_message(plan: Plan) -> str:
+    model = plan.cache.spec.model.name if plan.cache else "the model"
+    served = in_use(plan.record) if plan.record else None
+    version = f" at version {served.version}" if served else ""
+    if plan.record is not None and not plan.record.layers:
+        return f"Answers of {model} are not cached until it is known which version is served."
     return f"Answers of {model}{version} are cached."
 
 
 def _is_reconciling(plan: Plan, problem: Finding | None, stores: Part, gateway: Part) -> bool:
     if plan.blocked is not None:
         return False
-    return problem is not None or plan.writes or stores.status != "True" or gateway.in_progress
+    # A record alone may change whenever a pod comes or goes, for as long as a rollout takes.
+    writes = bool(plan.applies or plan.deletes)
+    return problem is not None or writes or stores.status != "True" or gateway.in_progress
 
 
 def _condition(part: Part, before: Manifest, generation: int, now: datetime) -> dict[str, Any]:

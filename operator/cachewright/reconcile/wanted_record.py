@@ -14,7 +14,7 @@ from cachewright.keys.record import Record
 from cachewright.reconcile.checks import immutable_choices
 from cachewright.reconcile.layer_rows import LayerRow, layer_rows
 from cachewright.reconcile.rotation import RotationRules, at_next_revision, next_record
-from cachewright.reconcile.serving import Wish, serving
+from cachewright.reconcile.serving import Wish, parse_serves, serving
 from cachewright.reconcile.workload import WorkloadSeen
 
 
@@ -24,12 +24,15 @@ def wanted_record(
     key_id: str,
     now: datetime,
     workload: WorkloadSeen | None = None,
+    serves: str = "",
 ) -> Record:
     """Move layers to the keyspaces that the spec and the workload's pods call for; leave all others alone.
 
     `workload` None means that there are no pods to look at, as in local mode: nothing is fenced then.
+    `serves` is the object's annotation `ANNOTATION_WORKLOAD_SERVES`, empty where it has none.
     """
-    wish = wish_of(cache, fenced=workload is not None)
+    fenced = workload is not None and is_fenced(cache.spec)
+    wish = Wish(version=cache.spec.model.version, fenced=fenced, serves=parse_serves(serves))
     seen = workload or WorkloadSeen()
     served = serving(record, wish, seen)
     rows = rows_at(cache.spec, key_id, served.version)
@@ -47,9 +50,9 @@ def rows_at(spec: InferenceCacheSpec, key_id: str, version: str) -> tuple[LayerR
     return tuple(row for row in rows if version or not row.depends_on_model)
 
 
-def wish_of(cache: InferenceCache, fenced: bool) -> Wish:
-    """Return what the object says about version and fence."""
-    return Wish(version=cache.spec.model.version, fenced=fenced)
+def is_fenced(spec: InferenceCacheSpec) -> bool:
+    """Tell whether the workload's pods decide what is stored, and when a new version is switched to."""
+    return spec.model.workload_ref is not None and spec.rotation.fence != "None"
 
 
 def rules_of(spec: InferenceCacheSpec) -> RotationRules:
@@ -57,5 +60,6 @@ def rules_of(spec: InferenceCacheSpec) -> RotationRules:
     return RotationRules(
         retain_seconds=parse_duration_seconds(spec.rotation.retain),
         max_retained=spec.rotation.max_retained,
+        heartbeat_seconds=round(parse_duration_seconds(spec.rotation.heartbeat_timeout)),
         epoch=spec.epoch,
     )

@@ -7,6 +7,12 @@ from cachewright.keys.record import RECORD_DATA_KEY, Record
 from cachewright.render.metadata import Manifest, child_metadata, record_name
 
 
+def replaced_record(live: Manifest, record: Record) -> Manifest:
+    """Put another record into a ConfigMap as it stands, where there is no object to render it from."""
+    metadata = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
+    return {**live, "metadata": metadata, "data": {RECORD_DATA_KEY: record.to_json()}}
+
+
 def build_record_config_map(
     cache: InferenceCache, record: Record, resource_version: str | None = None
 ) -> Manifest:
