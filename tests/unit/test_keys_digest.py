@@ -181,7 +181,16 @@ def test_the_context_has_every_field_of_the_scheme() -> None:
         "tenant_generation",
         "role_generation",
         "user_generation",
+        "layer_generations",
     ]
+
+
+def test_layers_count_once_they_were_raised() -> None:
+    """Keys from before there were such counters stay what they are."""
+    assert Context(layer_generations=(0, 0)).hash() == Context().hash()
+    raised = [(1,), (1, 0), (0, 1), (2,), (1, 1)]
+    hashes = {Context(layer_generations=generations).hash() for generations in raised}
+    assert len(hashes | {Context().hash()}) == len(raised) + 1
 
 
 def test_the_query_is_sorted_by_name() -> None:

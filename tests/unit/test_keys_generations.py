@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cachewright.keys.context import Context, Document
 from cachewright.keys.digest import EntryName, ExactQuestion, exact_digest, hash_tag, record_key, tenant_tag
-from cachewright.keys.generations import Dependence, Subject, subject_counter, tenant_counter
+from cachewright.keys.generations import Dependence, Subject, layer_counter, subject_counter, tenant_counter
 from cachewright.keys.keyspaces import Keyspace
 
 KEY = bytes(range(32))
@@ -19,18 +19,20 @@ CONTEXT = Context(role="admin", documents=(Document("a"), Document("b")))
 QUESTION = ExactQuestion("/v1/chat/completions", "", (), {"model": "m"}, CONTEXT)
 
 
-def test_counters_are_those_of_tenant_role_user_and_documents() -> None:
+def test_counters_are_those_of_tenant_role_user_documents_and_layers() -> None:
     """In this order, and only for what there is."""
-    whole = Dependence.of(KEY, TAG, QUESTION, "alice")
+    whole = Dependence.of(KEY, TAG, QUESTION, "alice", ("Exact", "Semantic"))
     assert whole.counters == (
         tenant_counter(TAG),
         subject_counter(KEY, Subject.ROLE, "admin"),
         subject_counter(KEY, Subject.USER, "alice"),
         subject_counter(KEY, Subject.DOCUMENT, "a"),
         subject_counter(KEY, Subject.DOCUMENT, "b"),
+        "l:Exact",
+        "l:Semantic",
     )
     bare = Dependence.of(KEY, TAG, replace(QUESTION, context=Context()))
-    assert bare.counters == (tenant_counter(TAG),)
+    assert bare.counters == (tenant_counter(TAG), layer_counter("Exact"))
 
 
 def test_names_of_counters_tell_nothing() -> None:
@@ -48,10 +50,10 @@ def test_names_of_counters_tell_nothing() -> None:
 def test_without_a_raise_the_digest_is_the_questions() -> None:
     """A counter that was never raised changes no key."""
     dependence = Dependence.of(KEY, TAG, QUESTION, "alice")
-    assert dependence.digest_at((0,) * 5) == exact_digest(KEY, TAG, QUESTION)
+    assert dependence.digest_at((0,) * 6) == exact_digest(KEY, TAG, QUESTION)
 
 
-@given(st.tuples(*[st.integers(0, 3)] * 5), st.tuples(*[st.integers(0, 3)] * 5))
+@given(st.tuples(*[st.integers(0, 3)] * 6), st.tuples(*[st.integers(0, 3)] * 6))
 def test_other_generations_are_another_digest(one: tuple[int, ...], other: tuple[int, ...]) -> None:
     """Each counter counts for itself."""
     dependence = Dependence.of(KEY, TAG, QUESTION, "alice")
@@ -66,9 +68,12 @@ def test_each_generation_stands_in_its_own_field() -> None:
         tenant_generation=1,
         role_generation=2,
         user_generation=3,
+        layer_generations=(6,),
     )
     dependence = Dependence.of(KEY, TAG, QUESTION, "alice")
-    assert dependence.digest_at((1, 2, 3, 4, 5)) == exact_digest(KEY, TAG, replace(QUESTION, context=context))
+    assert dependence.digest_at((1, 2, 3, 4, 5, 6)) == exact_digest(
+        KEY, TAG, replace(QUESTION, context=context)
+    )
 
 
 def test_an_entry_lies_under_the_tag_of_its_unraised_digest() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cachewright.keys.digest import EntryName
 from cachewright.keys.keyspaces import Keyspace
-from cachewright.layers.entry import Entry, decode_entry, encode_entry
+from cachewright.layers.entry import Entry, decode_entry, encode_dependence, encode_entry
 
 KEY = bytes(range(32))
 NAME = EntryName("c" * 16, Keyspace("0" * 16, 1), "tag", "ab" * 32)
@@ -27,11 +27,21 @@ ENTRY = Entry("application/json", b'{"a":1}', 1_790_000_000.125, 1800.0)
         upstream_seconds=st.integers(0, 10**9).map(lambda ms: ms / 1000),
         older_seconds=st.integers(0, 10**12).map(lambda ms: ms / 1000),
         source=st.binary(max_size=49),
+        dependence=st.binary(max_size=99),
     )
 )
 def test_every_entry_comes_back_as_it_was(entry: Entry) -> None:
     """Body, type and times survive."""
     assert decode_entry(encode_entry(entry, NAME, KEY), NAME, KEY) == entry
+
+
+def test_an_entry_knows_the_counters_it_depends_on() -> None:
+    """By name, with their values, in their order; one that depends on none has none."""
+    counters = ("t:acme", "d:a b", "l:Exact")
+    entry = replace(ENTRY, dependence=encode_dependence(counters, (0, 7, 12)))
+    assert entry.generations == {"t:acme": 0, "d:a b": 7, "l:Exact": 12}
+    assert list(entry.generations) == list(counters)
+    assert ENTRY.generations == {}
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))

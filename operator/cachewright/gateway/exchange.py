@@ -22,6 +22,7 @@ from cachewright.gateway.upstream import Outgoing
 from cachewright.keys.context import Context, Document
 from cachewright.keys.digest import ExactQuestion
 from cachewright.keys.generations import Dependence
+from cachewright.layers.exact import LAYER
 from cachewright.policy.cacheable import Envelope
 from cachewright.policy.compat import Narrowing, read_headers
 from cachewright.policy.document import RoutePolicy
@@ -160,9 +161,9 @@ class Exchange:
     def dependence(self, tag: str, body: dict[str, Any]) -> Dependence:
         """Return the question of the tenant with this tag, and the generations that its answer hangs on."""
         user = body.get("user")
-        return Dependence.of(
-            self.serving.digest_key, tag, self.question(body), user if isinstance(user, str) else ""
-        )
+        layers = self.route.layers if self.route is not None else (LAYER,)
+        named = user if isinstance(user, str) else ""
+        return Dependence.of(self.serving.digest_key, tag, self.question(body), named, layers)
 
     def outgoing(self, payload: Payload | None, plain_answer: bool = False) -> Outgoing:
         """Return the request to the upstream; without a payload the body is passed on as it arrives.

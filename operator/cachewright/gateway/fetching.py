@@ -110,7 +110,9 @@ class Fetching:
         exact = lost.exchange.serving.exact
         # Whoever is refused a stored answer must not be given it by waiting for another gateway either.
         may_wait = lost.detail is None
-        lease = exact.lease(lost.place) if exact and lost.place and may_wait else None
+        # Nor does anybody wait for what will not be stored.
+        place = lost.place if may_wait and lost.place and lost.place.is_writable else None
+        lease = exact.lease(place) if exact and place else None
         return await self._lead(lost, self.flights.begin(lost.key, lost.place, lost.limit_bytes), lease)
 
     def fresher(self, key: Key, found: Hit) -> Hit:
@@ -263,6 +265,8 @@ class Fetching:
             return Landing(kept, None)
         if refusal is None and flight.is_superseded:
             refusal = RefusalReason.CHANGED
+        if refusal is None and not place.is_writable:
+            refusal = RefusalReason.READONLY
         if refusal is not None or kept is None or exact is None:
             self._metrics.not_stored.labels(refusal or RefusalReason.STORE).inc()
             return Landing(kept, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from cachewright.keys.fields import encode_fields
+from cachewright.keys.fields import encode_fields, encode_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,9 @@ class Context:
     tenant_generation: int = 0
     role_generation: int = 0
     user_generation: int = 0
+    layer_generations: tuple[int, ...] = ()
+    """Of the layers that may have given the answer; hashed only where one was raised, as the first keys had
+    none."""
 
     def hash(self) -> bytes:
         """Return the SHA-256 of all fields."""
@@ -55,6 +58,8 @@ class Context:
             ("role_generation", _generation(self.role_generation)),
             ("user_generation", _generation(self.user_generation)),
         ]
+        if any(self.layer_generations):
+            fields.append(("layer_generations", encode_list(map(str, self.layer_generations))))
         return hashlib.sha256(encode_fields("cachewright/context", fields)).digest()
 
 

@@ -1,8 +1,8 @@
 """Generations: from what an answer depends on to counters in a store, and from their values to its digest.
 
-A counter stands for a tenant, a document, a role or a user. Raising it gives every answer that depends on it
-another digest, so that all older ones are out of reach at once. The digest at which no counter was raised
-chooses the hash tag under which the counters are read, and the entry lies under the same tag.
+A counter stands for a tenant, a document, a role, a user or a layer. Raising it gives every answer that
+depends on it another digest, so that all older ones are out of reach at once. The digest at which no counter
+was raised chooses the hash tag under which the counters are read, and the entry lies under the same tag.
 
 Called by the gateway for every look-up and by what retracts.
 """
@@ -48,6 +48,11 @@ def subject_counter(key: bytes, subject: Subject, name: str) -> str:
     return f"{subject}:{base64.urlsafe_b64encode(digest).decode()}"
 
 
+def layer_counter(layer: str) -> str:
+    """Name the counter of everything that one layer keeps; `layer` as in the record."""
+    return f"l:{layer}"
+
+
 @dataclass(frozen=True, slots=True)
 class Dependence:
     """One tenant's question, and the counters that the digest of its answer depends on."""
@@ -59,11 +64,22 @@ class Dependence:
     """With all generations 0."""
     has_user: bool
     counters: tuple[str, ...]
-    """Tenant, role where there is one, user where there is one, then documents in their order."""
+    """Tenant, role where there is one, user where there is one, documents in their order, then layers."""
 
     @classmethod
-    def of(cls, key: bytes, tenant_tag: str, question: ExactQuestion, user: str = "") -> Self:
-        """Name the counters of a question; `user` is the end user it is asked for, as far as it says."""
+    def of(
+        cls,
+        key: bytes,
+        tenant_tag: str,
+        question: ExactQuestion,
+        user: str = "",
+        layers: tuple[str, ...] = ("Exact",),
+    ) -> Self:
+        """Name the counters of a question.
+
+        `user` is the end user it is asked for, as far as it says; `layers` are those that may answer it. They
+        hand answers on to each other, so what one of them has to give up no other keeps.
+        """
         context = question.context
         counters = [tenant_counter(tenant_tag)]
         if context.role:
@@ -71,6 +87,7 @@ class Dependence:
         if user:
             counters.append(subject_counter(key, Subject.USER, user))
         counters += (subject_counter(key, Subject.DOCUMENT, document.id) for document in context.documents)
+        counters += map(layer_counter, sorted(layers))
         return cls(key, tenant_tag, question, bool(user), tuple(counters))
 
     def digest_at(self, generations: tuple[int, ...]) -> str:
@@ -90,5 +107,6 @@ class Dependence:
             role_generation=next(generations) if context.role else 0,
             user_generation=next(generations) if self.has_user else 0,
             documents=tuple(Document(document.id, next(generations)) for document in context.documents),
+            layer_generations=tuple(generations),
         )
         return replace(self.question, context=raised)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from cachewright.keys.digest import EntryName
@@ -20,9 +22,9 @@ ENTRY_FORMAT: Final = 3
 """First byte of every entry; readers treat any other as a miss."""
 
 _SEAL_BYTES: Final = 16
-_HEAD: Final = struct.Struct(">QQQQHHI")
-"""Stored at, TTL, the upstream's time and the age before in milliseconds, lengths of content type, source and
-usage."""
+_HEAD: Final = struct.Struct(">QQQQHHHI")
+"""Stored at, TTL, the upstream's time and the age before in milliseconds, lengths of content type, source,
+counters and usage."""
 
 _PREFIX_BYTES: Final = 1 + _SEAL_BYTES
 
@@ -46,6 +48,15 @@ class Entry:
     source: bytes = b""
     """Link to the entry that it was copied from; see `keys.entry_link`."""
 
+    dependence: bytes = b""
+    """Generation counters that its name depends on, with their values, as `encode_dependence` writes them."""
+
+    @property
+    def generations(self) -> dict[str, int]:
+        """The counters that its name depends on, with the values at which it was stored."""
+        pairs = (line.rpartition(" ") for line in self.dependence.decode().split("\n") if line)
+        return {counter: int(generation) for counter, _, generation in pairs}
+
     @property
     def answer(self) -> KeptAnswer:
         """What clients are given of it."""
@@ -62,9 +73,10 @@ def encode_entry(entry: Entry, name: EntryName, key: bytes) -> bytes:
         round(entry.older_seconds * 1000),
         len(content_type),
         len(entry.source),
+        len(entry.dependence),
         len(entry.usage),
     )
-    rest = head + content_type + entry.source + entry.usage + entry.body
+    rest = head + content_type + entry.source + entry.dependence + entry.usage + entry.body
     return bytes([ENTRY_FORMAT]) + _seal(rest, name, key) + rest
 
 
@@ -75,12 +87,8 @@ def decode_entry(value: bytes, name: EntryName, key: bytes) -> Entry | None:
     seal, rest = value[1:_PREFIX_BYTES], value[_PREFIX_BYTES:]
     if not hmac.compare_digest(seal, _seal(rest, name, key)):
         return None
-    stored_at_ms, ttl_ms, upstream_ms, older_ms, type_length, source_length, usage_length = _HEAD.unpack_from(
-        rest
-    )
-    source_at = _HEAD.size + type_length
-    usage_at = source_at + source_length
-    body_at = usage_at + usage_length
+    stored_at_ms, ttl_ms, upstream_ms, older_ms, *lengths = _HEAD.unpack_from(rest)
+    _, source_at, dependence_at, usage_at, body_at = accumulate(lengths, initial=_HEAD.size)
     return Entry(
         content_type=rest[_HEAD.size : source_at].decode(),
         body=rest[body_at:],
@@ -89,8 +97,15 @@ def decode_entry(value: bytes, name: EntryName, key: bytes) -> Entry | None:
         usage=rest[usage_at:body_at],
         upstream_seconds=upstream_ms / 1000,
         older_seconds=older_ms / 1000,
-        source=rest[source_at:usage_at],
+        source=rest[source_at:dependence_at],
+        dependence=rest[dependence_at:usage_at],
     )
+
+
+def encode_dependence(counters: Sequence[str], generations: Sequence[int]) -> bytes:
+    """Render counters and their values for an entry."""
+    pairs = zip(counters, generations, strict=True)
+    return "\n".join(f"{counter} {generation}" for counter, generation in pairs).encode()
 
 
 def _seal(rest: bytes, name: EntryName, key: bytes) -> bytes:

@@ -15,17 +15,17 @@ from typing import Final
 from cachewright.errors import StoreError, StoreUnavailable
 from cachewright.keys.digest import EntryName
 from cachewright.keys.generations import Dependence
-from cachewright.keys.keyspaces import Keyspace
-from cachewright.keys.record import Record
+from cachewright.keys.record import KeyspaceState, LayerRecord, Record
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.budget import ends_within
-from cachewright.layers.entry import Entry, decode_entry, encode_entry
+from cachewright.layers.entry import Entry, decode_entry, encode_dependence, encode_entry
 from cachewright.layers.known_generations import KnownGenerations
 from cachewright.layers.known_record import KnownRecord
 from cachewright.layers.lease import Lease, Leases
 from cachewright.layers.local import LocalCache, Question
+from cachewright.layers.mending import Mending
 from cachewright.policy.reasons import BypassReason, RefusalReason
-from cachewright.stores.protocols import CacheStore, Marks
+from cachewright.stores.protocols import CacheStore, Marks, WriteOutcome
 
 LAYER: Final = "Exact"
 """The layer's name in the record."""
@@ -33,6 +33,13 @@ LAYER: Final = "Exact"
 MOST_ROUNDS: Final = 4
 """Look, learn of a newer record, of raised generations, or refill an emptied store, look again; more means
 that the store plays tricks."""
+
+
+_REFUSALS: Final = {
+    WriteOutcome.WRITTEN: None,
+    WriteOutcome.CHANGED: RefusalReason.CHANGED,
+    WriteOutcome.READONLY: RefusalReason.READONLY,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,10 @@ class Miss:
     seen: Marks
     generations: tuple[int, ...] = ()
     """What the counters were that the name depends on."""
+    counters: tuple[str, ...] = ()
+    """Those counters."""
+    is_writable: bool = True
+    """False while the keyspace is read-only: asking the store would be in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +110,8 @@ class ExactLayer:
         self._local = local
         self._clock = clock
         self._generations = KnownGenerations()
+        self._mending = Mending(store, settings.cache_id, LAYER)
         self._leases = Leases(store, breaker, settings.budget_seconds)
-        self._refilling: asyncio.Task[int] | None = None
         self._late: set[asyncio.Task[Hit | Miss | BypassReason]] = set()
 
     async def look_up(
@@ -146,8 +157,9 @@ class ExactLayer:
         ttl_seconds = self._settings.ttl_seconds
         if longest_seconds is not None:
             ttl_seconds = min(ttl_seconds, longest_seconds)
+        stored_at = self._wall_clock()
         return await self._store_entry(
-            Entry(content_type, body, self._wall_clock(), ttl_seconds, usage, upstream_seconds), miss
+            Entry(content_type, body, stored_at, ttl_seconds, usage, upstream_seconds), miss
         )
 
     async def back_fill(self, miss: Miss, hit: Hit, source: bytes) -> RefusalReason | None:
@@ -167,6 +179,9 @@ class ExactLayer:
         return await self._store_entry(copy, miss)
 
     async def _store_entry(self, entry: Entry, miss: Miss) -> RefusalReason | None:
+        if not miss.is_writable:
+            return RefusalReason.READONLY
+        entry = replace(entry, dependence=encode_dependence(miss.counters, miss.generations))
         value = encode_entry(entry, miss.name, self._key)
         try:
             written = await self._store.write(miss.name, value, entry.ttl_seconds, miss.seen)
@@ -176,7 +191,7 @@ class ExactLayer:
         except StoreError:  # out of memory, for one: reading goes on
             return RefusalReason.STORE
         self._forget_copy(miss.name)  # a fresher answer may have replaced what it was made from
-        return None if written else RefusalReason.CHANGED
+        return _REFUSALS[written]
 
     def lease(self, place: Miss) -> Lease:
         """Return the claim to ask the upstream for what was missed, to be taken and released."""
@@ -203,7 +218,7 @@ class ExactLayer:
 
     async def catch_up(self) -> None:
         """Ask the store for a newer record where ours cannot be used; for callers without haste."""
-        if self._usable_keyspace(self._known.best) is None and not self._breaker.is_open:
+        if self._usable(self._known.best) is None and not self._breaker.is_open:
             record = await self._store.read_record(self._settings.cache_id)
             if record is not None:
                 self._known.offer(record)
@@ -216,41 +231,46 @@ class ExactLayer:
             record = self._known.best
             if record is None:
                 return BypassReason.NO_RECORD
-            keyspace = self._usable_keyspace(record)
-            if keyspace is None:
+            layer = self._usable(record)
+            if layer is None:
                 return BypassReason.POLICY_OUTDATED
             generations = self._generations.of(counters)
-            name = EntryName(self._settings.cache_id, keyspace, tenant_tag, digest)
+            name = EntryName(self._settings.cache_id, layer.keyspace, tenant_tag, digest)
             if dependence is not None and any(generations):
                 name = replace(name, digest=dependence.digest_at(generations), chosen_tag=name.tag)
             started = self._clock()
+            read = self._mending.begin()
             found = await self._store.find(name, counters)
             self._generations.learn(counters, found.generations)
             self._note_marks(name.tag, found.marks, started)
-            if found.marks is None or found.marks.revision < record.revision:
-                await self._refill(record)
-            elif found.marks.revision > record.revision:
+            marks = await self._mending.judge(record, name.tag, found.marks, read)
+            if marks is None:
+                continue
+            if marks.revision > record.revision:
                 newer = await self._store.read_record(self._settings.cache_id)
                 if newer is None or newer.revision <= record.revision:
                     return BypassReason.NO_RECORD
                 self._known.offer(newer)
             elif found.generations == generations:
-                judged = self._judge(found.value, Miss(name, found.marks, generations))
+                is_writable = layer.state is KeyspaceState.ACTIVE
+                judged = self._judge(found.value, Miss(name, marks, generations, counters, is_writable))
                 if isinstance(judged, Hit):
-                    self._keep_copy((keyspace, tenant_tag, digest, counters), judged, started)
+                    self._keep_copy((layer.keyspace, tenant_tag, digest, counters), judged, started)
                 return judged
         return BypassReason.STORE
 
     def _find_copy(self, tenant_tag: str, digest: str, dependence: Dependence | None) -> Hit | None:
         """Look into this process' own copies, under the same record as in the store."""
-        keyspace = self._usable_keyspace(self._known.best) if self._local is not None else None
-        if self._local is None or keyspace is None:
+        layer = self._usable(self._known.best) if self._local is not None else None
+        if self._local is None or layer is None:
             return None
         counters = dependence.counters if dependence else ()
-        copy = self._local.find((keyspace, tenant_tag, digest, counters))
+        copy = self._local.find((layer.keyspace, tenant_tag, digest, counters))
         if copy is None:
             return None
-        judged = self._weigh(copy.entry, Miss(copy.name, copy.marks, copy.generations), is_local=True)
+        is_writable = layer.state is KeyspaceState.ACTIVE
+        place = Miss(copy.name, copy.marks, copy.generations, counters, is_writable)
+        judged = self._weigh(copy.entry, place, is_local=True)
         return judged if isinstance(judged, Hit) else None
 
     def _note_marks(self, tag: str, marks: Marks | None, started: float) -> None:
@@ -268,21 +288,9 @@ class ExactLayer:
         if self._local is not None:
             self._local.keys_changed([name.key])
 
-    def _usable_keyspace(self, record: Record | None) -> Keyspace | None:
+    def _usable(self, record: Record | None) -> LayerRecord | None:
         layer = record.layers.get(LAYER) if record else None
-        return layer.keyspace if layer and layer.binding == self._settings.binding else None
-
-    async def _refill(self, record: Record) -> None:
-        """Publish our record to a store that holds none or an older one; once for all who wait."""
-        if self._refilling is None:
-            self._refilling = asyncio.ensure_future(self._store.publish_record(record))
-            self._refilling.add_done_callback(self._refilled)
-        await asyncio.shield(self._refilling)
-
-    def _refilled(self, task: asyncio.Task[int]) -> None:
-        self._refilling = None
-        if not task.cancelled():
-            task.exception()  # those who wait see it; if nobody does any more, nobody needs to
+        return layer if layer and layer.binding == self._settings.binding else None
 
     def _judge(self, value: bytes | None, place: Miss) -> Hit | Miss:
         entry = decode_entry(value, place.name, self._key) if value is not None else None

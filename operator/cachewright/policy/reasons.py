@@ -137,6 +137,8 @@ class RefusalReason(StrEnum):
     """JSON was asked for and the text is not JSON."""
     CHANGED = "changed"
     """The record changed while the upstream answered."""
+    READONLY = "readonly"
+    """The keyspace may be read and not written to: the model server is being rolled, or nobody watches it."""
     STORE = "store"
     """The store failed."""
     QUEUE_FULL = "queue_full"

@@ -1,0 +1,73 @@
+"""Mending: from what a look-up finds amiss with the store's copy of the record to a store that is whole.
+
+A store that was emptied or knows an older record is given ours; one that failed over to an older copy of
+itself has all of its entries retracted. Each is done once for all look-ups that notice.
+Used by the exact layer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from cachewright.keys.generations import layer_counter
+from cachewright.keys.record import Record
+from cachewright.layers.highest_marks import HighestMarks
+from cachewright.stores.protocols import CacheStore, Marks
+
+
+class Mending:
+    """What one process does for one cache's store."""
+
+    def __init__(self, store: CacheStore, cache_id: str, layer: str) -> None:
+        self._store = store
+        self._cache_id = cache_id
+        self._layer = layer
+        self._highest = HighestMarks()
+        self._refilling: asyncio.Task[int] | None = None
+        self._disowning: asyncio.Task[None] | None = None
+
+    def begin(self) -> int:
+        """Number a look-up that begins."""
+        return self._highest.begin()
+
+    async def judge(self, record: Record, tag: str, marks: Marks | None, read: int) -> Marks | None:
+        """Return the marks that a look-up found where they can be trusted, and may be newer than our record.
+
+        None once the store was mended: look again. Raises StoreError.
+        """
+        if self._highest.went_back(tag, marks, read):
+            await self._disown(read)
+            return None
+        if marks is None or marks.revision < record.revision:
+            await self._refill(record)
+            return None
+        return marks
+
+    async def _refill(self, record: Record) -> None:
+        """Publish our record to a store that holds none or an older one."""
+        if self._refilling is None:
+            self._refilling = asyncio.ensure_future(self._store.publish_record(record))
+            self._refilling.add_done_callback(self._refilled)
+        await asyncio.shield(self._refilling)
+
+    def _refilled(self, task: asyncio.Task[int]) -> None:
+        self._refilling = None
+        if not task.cancelled():
+            task.exception()  # those who wait see it; if nobody does any more, nobody needs to
+
+    async def _disown(self, read: int) -> None:
+        """Retract all that a store holds which went back: the retractions that it lost nobody can name."""
+        while not self._highest.is_settled(read):
+            if self._disowning is None:
+                self._disowning = asyncio.ensure_future(self._retract_all())
+                self._disowning.add_done_callback(self._disowned)
+            await asyncio.shield(self._disowning)
+
+    async def _retract_all(self) -> None:
+        await self._store.raise_generations(self._cache_id, [layer_counter(self._layer)])
+        self._highest.settle()
+
+    def _disowned(self, task: asyncio.Task[None]) -> None:
+        self._disowning = None
+        if not task.cancelled():
+            task.exception()  # as above

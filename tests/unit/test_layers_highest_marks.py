@@ -1,0 +1,68 @@
+"""Noticing that a store went back, and nothing else."""
+
+from __future__ import annotations
+
+from cachewright.layers.highest_marks import FARTHEST_BACK, HighestMarks
+from cachewright.stores.protocols import Marks
+
+BEGINNING = 2**40
+
+
+def marks(changes: int) -> Marks:
+    """Return marks of one revision."""
+    return Marks(1, BEGINNING + changes)
+
+
+def read(highest: HighestMarks, changes: int, tag: str = "00") -> bool:
+    """Read at once; tell whether the store went back."""
+    return highest.went_back(tag, marks(changes), highest.begin())
+
+
+def test_rising_marks_are_as_they_should_be() -> None:
+    """As are the same again, and lower ones under another tag."""
+    highest = HighestMarks()
+    assert not any(read(highest, changes) for changes in (5, 5, 6, 1000))
+    assert not read(highest, 3, "01")
+
+
+def test_lower_marks_give_a_store_away() -> None:
+    """As often as they are read, until it was seen to."""
+    highest = HighestMarks()
+    read(highest, 6)
+    assert read(highest, 5)
+    assert read(highest, 5)
+    highest.settle()
+    assert not read(highest, 5)
+    assert not read(highest, 6)
+    assert read(highest, 5)
+
+
+def test_a_slow_read_gives_nobody_away() -> None:
+    """It began before the higher marks were heard."""
+    highest = HighestMarks()
+    slow = highest.begin()
+    read(highest, 6)
+    assert not highest.went_back("00", marks(5), slow)
+    assert not read(highest, 6)
+
+
+def test_what_was_read_before_a_store_was_seen_to_does_not_count() -> None:
+    """Under any tag: it may be from before."""
+    highest = HighestMarks()
+    slow = highest.begin()
+    read(highest, 6)
+    assert read(highest, 5)
+    highest.settle()
+    assert highest.is_settled(slow)
+    assert highest.went_back("09", marks(9), slow)
+    assert not highest.is_settled(highest.begin())
+
+
+def test_an_emptied_store_begins_anew() -> None:
+    """It holds nothing that could be served, with a record or without."""
+    highest = HighestMarks()
+    read(highest, FARTHEST_BACK + 5)
+    assert not highest.went_back("00", None, highest.begin())
+    assert not read(highest, 5)
+    assert not read(highest, 6)
+    assert read(highest, 5)
