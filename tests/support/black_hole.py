@@ -65,8 +65,8 @@ class Wire:
         finally:
             for each in writers:
                 each.close()
-                with suppress(OSError):
-                    await each.wait_closed()
+            with suppress(OSError):
+                await asyncio.gather(*(each.wait_closed() for each in writers))
 
     async def _pump(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, is_request: bool
