@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cachewright.gateway.purge import SETTLE_SECONDS
 from cachewright.keys.digest import EntryName, tenant_tag
 from cachewright.keys.entry_id import entry_id
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.layers.retraction import SETTLE_SECONDS
 from e2e.engine.http11 import Request, Response
 from tests.gateway.harness import TENANT, Answered, Engine, Gateway, ScriptedUpstream, chat_answer, running
 from tests.support.redis_servers import RedisServer

@@ -6,9 +6,9 @@ import asyncio
 import time
 from pathlib import Path
 
-from cachewright.gateway.purge import SETTLE_SECONDS
 from cachewright.keys.digest import tenant_tag
 from cachewright.keys.generations import tenant_counter
+from cachewright.layers.retraction import SETTLE_SECONDS
 from cachewright.stores.redis_entries import open_cache_store
 from e2e.engine import Engine, version_in
 from tests.gateway.harness import CHAT, Gateway, Response, ScriptedUpstream, chat_answer, root_client, running

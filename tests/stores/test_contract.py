@@ -260,6 +260,24 @@ async def test_counters_outlive_a_switch(subject: Subject) -> None:
     assert await generations(subject) == (1, 1)
 
 
+async def test_counters_are_read_as_low_as_anywhere(subject: Subject) -> None:
+    """0 where they were never raised, also in an empty store."""
+    assert await subject.store.read_generations(subject.cache_id, COUNTERS) == (0, 0)
+    await subject.store.raise_generations(subject.cache_id, ["d:manual"])
+    await subject.store.raise_generations(subject.cache_id, COUNTERS)
+    assert await subject.store.read_generations(subject.cache_id, COUNTERS) == (1, 2)
+
+
+async def test_heads_are_what_entries_begin_with(subject: Subject) -> None:
+    """In the order of the names; nothing where there is no entry."""
+    marks = await published(subject)
+    names = [subject.name(digest * 32) for digest in ("ab", "ac", "ad")]
+    assert await subject.store.write(names[0], bytes(range(100)), 60, marks)
+    assert await subject.store.write(names[2], b"short", 60, marks)
+    assert await subject.store.read_heads(names, 10) == [bytes(range(10)), b"", b"short"]
+    assert await subject.store.read_heads([], 10) == []
+
+
 MARKER = MarkerName("", "7c" * 32)
 
 

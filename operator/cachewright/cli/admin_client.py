@@ -1,4 +1,4 @@
-"""A client of a gateway's admin port, for the commands `stats` and `purge`. Standard library only."""
+"""A client of a gateway's admin port, for `stats`, `purge` and `retract`. Standard library only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from cachewright.errors import InvalidInput
 
 TIMEOUT_SECONDS: Final = 15.0
-"""A purge answers after two seconds, since it waits for every replica."""
+"""A purge answers after two seconds, since it waits for every replica; a count takes eight at most."""
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser) -> None:

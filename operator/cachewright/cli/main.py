@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "local": ("cachewright.cli.local", "serve a manifest on this machine, without a cluster"),
     "stats": ("cachewright.cli.stats", "print what a gateway did, from its admin port"),
     "purge": ("cachewright.cli.purge", "remove one answer from the cache, by its id"),
+    "retract": ("cachewright.cli.retract", "serve no answer any more of a tenant, document, role or layer"),
     "prefix": (
         "cachewright.cli.prefix",
         "tell what prefix caching can bring, and turn it on",

@@ -1,7 +1,8 @@
-"""The admin port: stats as JSON, and removal of single entries, for whoever holds the token.
+"""The admin port: stats as JSON, and removal of entries, for whoever holds the token.
 
     GET  /stats    what this pod did since it started
     POST /purge    {"id": "…", "dryRun": true}: what would go; with "dryRun": false it goes
+    POST /retract  {"tenant": "…", "dryRun": true} and the like, as in `gateway.retract`
 
 Opened by the process only where a token is mounted.
 """
@@ -25,12 +26,13 @@ from cachewright.gateway.janitor import JanitorNews
 from cachewright.gateway.purge import purge
 from cachewright.gateway.reply import Reply, error_reply
 from cachewright.gateway.request_body import Receive, RequestBody
+from cachewright.gateway.retract import carry_out, read_wanted
 from cachewright.gateway.serving import Serving
 from cachewright.keys.record import Record
 
 LARGEST_BODY_BYTES: Final = 16 * 1024
 
-_METHODS: Final = {"/stats": "GET", "/purge": "POST"}
+_METHODS: Final = {"/stats": "GET", "/purge": "POST", "/retract": "POST"}
 _BEARER: Final = b"bearer "
 
 
@@ -77,7 +79,7 @@ class AdminApp:
             )
         path = scope["path"]
         if path not in _METHODS:
-            return error_reply(404, "not_found", "this port serves /stats and /purge")
+            return error_reply(404, "not_found", "this port serves /stats, /purge and /retract")
         if scope["method"] != _METHODS[path]:
             return error_reply(
                 405,
@@ -91,7 +93,7 @@ class AdminApp:
         if path == "/stats":
             stats = collect_stats(self._registry, state.serving.policy, state.record, state.ready)
             return _json(stats | {"store": tell_store(state.record, state.janitor)})
-        return await _purge(state.serving, body)
+        return await _remove(state, path, body)
 
     def _is_allowed(self, headers: Headers) -> bool:
         token, given = self._token(), values_of(headers, b"authorization")
@@ -100,23 +102,30 @@ class AdminApp:
         return hmac.compare_digest(given[0][len(_BEARER) :].strip(), token)
 
 
-async def _purge(serving: Serving, body: RequestBody) -> Reply:
+async def _remove(state: AdminState, path: str, body: RequestBody) -> Reply:
     try:
-        entry_id, dry_run = _read_purge(await body.read_up_to(LARGEST_BODY_BYTES))
-        return _json(await purge(serving, entry_id, dry_run=dry_run))
+        document = _read(await body.read_up_to(LARGEST_BODY_BYTES))
+        if path == "/retract":
+            return _json(await carry_out(state.serving, state.record, read_wanted(document)))
+        entry_id, dry_run = _read_purge(document)
+        return _json(await purge(state.serving, entry_id, dry_run=dry_run))
     except InvalidInput as e:
-        return error_reply(400, "invalid_purge", str(e))
+        return error_reply(400, f"invalid_{path[1:]}", str(e))
     except StoreError as e:
         return error_reply(503, "store_unavailable", f"the store did not do it; try again: {e}")
 
 
-def _read_purge(raw: bytes | None) -> tuple[str, bool]:
+def _read(raw: bytes | None) -> object:
     if raw is None:
         raise InvalidInput(f"the body is larger than {LARGEST_BODY_BYTES} bytes")
     try:
-        document: Any = orjson.loads(raw)
+        document: object = orjson.loads(raw)
     except ValueError as e:
         raise InvalidInput("the body is not JSON") from e
+    return document
+
+
+def _read_purge(document: object) -> tuple[str, bool]:
     if not isinstance(document, Mapping) or not set(document) <= {"id", "dryRun"}:
         raise InvalidInput('the body must look like {"id": "…", "dryRun": true}')
     entry_id, dry_run = document.get("id"), document.get("dryRun", True)

@@ -109,6 +109,7 @@ class Assembly:
             upstream_key=configuration.upstream_key,
             upstream=target.upstream,
             exact=exact,
+            store=self._store.store if self._store is not None else None,
             credentials=self._make_credentials(configuration) if exact else None,
             embedder=self._embedder[1] if self._embedder else None,
             janitor=self._make_janitor(policy) if exact else None,

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Any
 
 from cachewright.errors import InvalidInput
 from cachewright.gateway.serving import Serving
 from cachewright.keys.entry_id import entry_name
 from cachewright.layers.exact import LAYER
-
-SETTLE_SECONDS: Final = 2.0
-"""Twice the second for which a replica may answer from its own memory without asking the store."""
+from cachewright.layers.retraction import SETTLE_SECONDS
 
 
 async def purge(serving: Serving, entry_id: str, *, dry_run: bool) -> dict[str, Any]:

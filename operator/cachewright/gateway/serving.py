@@ -12,6 +12,7 @@ from cachewright.gateway.upstream import Upstream
 from cachewright.layers.exact import ExactLayer
 from cachewright.layers.janitor import Janitor
 from cachewright.policy.document import GatewayPolicy
+from cachewright.stores.protocols import CacheStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Serving:
     upstream: Upstream
     exact: ExactLayer | None
     """None where the policy has no exact layer."""
+    store: CacheStore | None = None
+    """What the layers keep their entries in, or what guards them; None where there is no layer."""
     credentials: Credentials | None = None
     """Set where a client's own credential has to be accepted by the upstream first."""
     embedder: Embedder | None = None

@@ -21,6 +21,9 @@ from cachewright.policy.answers import KeptAnswer
 ENTRY_FORMAT: Final = 3
 """First byte of every entry; readers treat any other as a miss."""
 
+MOST_HEAD_BYTES: Final = 4096
+"""Of an entry; all but usage and body lie within them, with 64 documents too."""
+
 _SEAL_BYTES: Final = 16
 _HEAD: Final = struct.Struct(">QQQQHHHI")
 """Stored at, TTL, the upstream's time and the age before in milliseconds, lengths of content type, source,
@@ -54,8 +57,7 @@ class Entry:
     @property
     def generations(self) -> dict[str, int]:
         """The counters that its name depends on, with the values at which it was stored."""
-        pairs = (line.rpartition(" ") for line in self.dependence.decode().split("\n") if line)
-        return {counter: int(generation) for counter, _, generation in pairs}
+        return _decode_dependence(self.dependence)
 
     @property
     def answer(self) -> KeptAnswer:
@@ -106,6 +108,27 @@ def encode_dependence(counters: Sequence[str], generations: Sequence[int]) -> by
     """Render counters and their values for an entry."""
     pairs = zip(counters, generations, strict=True)
     return "\n".join(f"{counter} {generation}" for counter, generation in pairs).encode()
+
+
+def generations_in(head: bytes) -> dict[str, int] | None:
+    """Read the counters that an entry depends on from its first `MOST_HEAD_BYTES`; None where it is none.
+
+    Without its seal, so for counting alone.
+    """
+    if len(head) < _PREFIX_BYTES + _HEAD.size or head[0] != ENTRY_FORMAT:
+        return None
+    rest = head[_PREFIX_BYTES:]
+    *_, type_length, source_length, length, _ = _HEAD.unpack_from(rest)
+    begin = _HEAD.size + type_length + source_length
+    try:
+        return _decode_dependence(rest[begin : begin + length])
+    except ValueError:
+        return None
+
+
+def _decode_dependence(text: bytes) -> dict[str, int]:
+    pairs = (line.rpartition(" ") for line in text.decode().split("\n") if line)
+    return {counter: int(generation) for counter, _, generation in pairs}
 
 
 def _seal(rest: bytes, name: EntryName, key: bytes) -> bytes:

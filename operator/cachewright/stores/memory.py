@@ -130,6 +130,16 @@ class MemoryCacheStore(MemoryReclaimStore):
             copy.changes += step_of_changes()
         self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
 
+    async def read_generations(self, cache_id: str, counters: Sequence[str]) -> tuple[int, ...]:
+        """Read counters."""
+        raised = self._generations.get(cache_id, {})
+        return tuple(raised.get(counter, 0) for counter in counters)
+
+    async def read_heads(self, names: Sequence[EntryName], most_bytes: int) -> list[bytes]:
+        """Read the first bytes of entries."""
+        values = [self._entries.get(name.key, (b"", 0.0)) for name in names]
+        return [value[:most_bytes] if self.clock() < ends_at else b"" for value, ends_at in values]
+
     async def remove(self, name: EntryName) -> bool:
         """Remove an entry and raise the changes of its cache."""
         if copy := self._copies.get(name.cache_id):

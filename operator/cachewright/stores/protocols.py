@@ -133,6 +133,16 @@ class GenerationStore(Protocol):
         request that began before is stored. After an error it may be done in part; do it again.
         """
 
+    async def read_generations(self, cache_id: str, counters: Sequence[str]) -> tuple[int, ...]:
+        """Read counters under all tags; of each the lowest, which no look-up is behind."""
+
+
+class HeadStore(Protocol):
+    """What entries begin with, for those who count many of them."""
+
+    async def read_heads(self, names: Sequence[EntryName], most_bytes: int) -> list[bytes]:
+        """Read the first bytes of entries, in one round trip; empty where there is no such entry."""
+
 
 class MarkerStore(Protocol):
     """Markers: that they are there is all they say."""
@@ -205,6 +215,7 @@ class TrackingStore(Protocol):
 class CacheStore(
     EntryStore,
     GenerationStore,
+    HeadStore,
     LockStore,
     MarkerStore,
     RecordStore,

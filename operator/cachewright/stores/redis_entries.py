@@ -17,6 +17,7 @@ from cachewright.keys.permission import spaced
 from cachewright.stores.protocols import CacheStore, Found, Marks, WriteOutcome, step_of_changes
 from cachewright.stores.redis_client import Client, RedisLink, open_link
 from cachewright.stores.redis_generations import RedisGenerationStore
+from cachewright.stores.redis_heads import RedisHeadStore
 from cachewright.stores.redis_locks import RedisLockStore
 from cachewright.stores.redis_lookups import LookUps
 from cachewright.stores.redis_markers import RedisMarkerStore
@@ -34,6 +35,7 @@ _WRITE_ENTRY_SHA: Final = hashlib.sha1(WRITE_ENTRY.encode(), usedforsecurity=Fal
 class RedisCacheStore(
     RedisRecordStore,
     RedisGenerationStore,
+    RedisHeadStore,
     RedisLockStore,
     RedisMarkerStore,
     RedisReclaimStore,

@@ -28,3 +28,12 @@ class RedisGenerationStore:
             for tag in TAGS:
                 pipeline.eval(RAISE_GENERATIONS, 1, record_key(cache_id, tag), step, *counters)
             await pipeline.execute()
+
+    async def read_generations(self, cache_id: str, counters: Sequence[str]) -> tuple[int, ...]:
+        """Read the lowest value of each counter, in one round trip."""
+        async with self._link.use("read generations") as client:
+            pipeline = client.pipeline(transaction=False)
+            for tag in TAGS:
+                pipeline.hmget(record_key(cache_id, tag), *counters)
+            held: list[list[bytes | None]] = await pipeline.execute()
+        return tuple(min(int(value or 0) for value in values) for values in zip(*held, strict=True))
