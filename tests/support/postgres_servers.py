@@ -6,7 +6,6 @@ PostgreSQL refuses to run as root, so for root it runs as `nobody`.
 from __future__ import annotations
 
 import os
-import resource
 import secrets
 import shutil
 import signal
@@ -42,6 +41,7 @@ class PostgresServer:
     port: int
     folder: Path
     process: subprocess.Popen[bytes]
+    max_file_kb: int | None = None
 
     def dsn(self, user: str = "postgres", password: str = PASSWORD, database: str = "postgres") -> str:
         """Return the DSN for one of its users."""
@@ -64,6 +64,8 @@ class PostgresServer:
 
     def kill(self) -> None:
         """End it without a word to its clients; what it had committed stays."""
+        if self.process.poll() is not None:
+            return
         children = self.processes()[1:]
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait()
@@ -72,12 +74,7 @@ class PostgresServer:
     def restart(self) -> None:
         """Start it anew on the same port, with what it had committed."""
         self.kill()
-        self.process = _start(self.port, self.folder)
-
-    def fill_disk(self) -> None:
-        """Let no file grow any more, as on a full disk (the error is EFBIG instead of ENOSPC)."""
-        for process in self.processes():
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        self.process = _start(self.port, self.folder, self.max_file_kb)
 
     def connections(self) -> int:
         """Count its clients' connections."""
@@ -90,8 +87,12 @@ class PostgresServer:
 
 
 @contextmanager
-def run_postgres() -> Iterator[PostgresServer]:
-    """Run a server until the block ends."""
+def run_postgres(max_file_kb: int | None = None) -> Iterator[PostgresServer]:
+    """Run a server until the block ends.
+
+    With `max_file_kb` no file may grow beyond that, which PostgreSQL takes like a full disk (EFBIG instead of
+    ENOSPC); its write-ahead log needs 16 MB a file.
+    """
     folder = Path(tempfile.mkdtemp(prefix=f"cachewright-postgres-{secrets.token_hex(2)}-"))
     if os.getuid() == 0:
         shutil.chown(folder, RUNS_AS)
@@ -99,7 +100,7 @@ def run_postgres() -> Iterator[PostgresServer]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     _initialise(folder)
-    server = PostgresServer(port, folder, _start(port, folder))
+    server = PostgresServer(port, folder, _start(port, folder, max_file_kb), max_file_kb)
     try:
         yield server
     finally:
@@ -121,7 +122,7 @@ def _initialise(folder: Path) -> None:
     )
 
 
-def _start(port: int, folder: Path) -> subprocess.Popen[bytes]:
+def _start(port: int, folder: Path, max_file_kb: int | None) -> subprocess.Popen[bytes]:
     settings = {
         "listen_addresses": "127.0.0.1",
         "port": str(port),
@@ -130,14 +131,18 @@ def _start(port: int, folder: Path) -> subprocess.Popen[bytes]:
         "max_connections": "50",
         "maintenance_work_mem": "256MB",
     }
+    command = [
+        binary("postgres"),
+        "-D",
+        str(folder / "data"),
+        *(f"-c{name}={value}" for name, value in settings.items()),
+    ]
+    if max_file_kb is not None:
+        command = ["bash", "-c", f'ulimit -f {max_file_kb}; exec "$@"', "postgres", *command]
     with (folder / "log").open("ab") as log:
+        beginning = log.tell()
         process = subprocess.Popen(
-            [
-                binary("postgres"),
-                "-D",
-                str(folder / "data"),
-                *(f"-c{name}={value}" for name, value in settings.items()),
-            ],
+            command,
             stdout=log,
             stderr=log,
             user=RUNS_AS if os.getuid() == 0 else None,
@@ -146,7 +151,7 @@ def _start(port: int, folder: Path) -> subprocess.Popen[bytes]:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         assert process.poll() is None, (folder / "log").read_text()
-        if "database system is ready" in (folder / "log").read_text().rpartition("starting PostgreSQL")[2]:
+        if b"database system is ready" in (folder / "log").read_bytes()[beginning:]:
             return process
         time.sleep(0.02)
     raise AssertionError(f"PostgreSQL did not start: {(folder / 'log').read_text()}")

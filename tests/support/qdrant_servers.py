@@ -1,13 +1,12 @@
 """The stand-in for a Qdrant server as a process of its own, or a real server whose URL is given.
 
-`CACHEWRIGHT_TEST_QDRANT_URL` (and `CACHEWRIGHT_TEST_QDRANT_API_KEY`) name a real one. Tests that freeze, kill
-or fill a server always use processes of their own.
+`CACHEWRIGHT_TEST_QDRANT_URL` (and `CACHEWRIGHT_TEST_QDRANT_API_KEY`) name a real one. Tests that freeze or
+kill a server always use processes of their own.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -58,10 +57,6 @@ class QdrantServer:
         """Start it anew on the same port, with what it had stored."""
         self.kill()
         self.process = _start(self.port, self.folder)
-
-    def fill_disk(self) -> None:
-        """Let it write to no file any more, as on a full disk (the error is EFBIG instead of ENOSPC)."""
-        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 
     def connections(self) -> int:
         """Count its clients' connections."""

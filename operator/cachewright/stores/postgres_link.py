@@ -135,7 +135,9 @@ def open_link(dsn: str, ca_file: str | None = None, max_connections: int = MAX_C
     """
     try:
         parameters: dict[str, Any] = dict(conninfo_to_dict(dsn))
-    except psycopg.Error:
+        for port in filter(None, str(parameters.get("port", "")).split(",")):
+            int(port)
+    except (psycopg.Error, ValueError):
         # from None, and without the message: it repeats the DSN, password included
         raise InvalidInput(
             "a PostgreSQL DSN looks like postgresql://user:password@host:5432/database"
