@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv local demo test e2e bench soak lint type fmt generate verify clean
+.PHONY: help venv local demo test e2e bench soak lint type fmt generate verify verify-engines clean
 
 help:  ## Show the targets.
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
 
 .venv/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(PYTHON) -m e2e.cluster packages python
@@ -62,6 +62,9 @@ generate: venv  ## Write the CRD, the chart's CRD and README, and docs/api.md fr
 verify: venv  ## Fail when a generated file differs from its source.
 	$(BIN)/python -m cachewright.crd check
 	$(BIN)/python charts/readme.py check
+
+verify-engines: venv  ## Let the parsers of vLLM and SGLang read every argument we render (installs 16 GB).
+	$(BIN)/python -m e2e.parsers </dev/null
 
 clean: venv  ## Remove the test cluster and the virtual environment; the cache of built tools stays.
 	$(PYTHON) -m e2e.cluster down --all

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -15,6 +17,7 @@ from cachewright.engines.settings import Connector, Engine, Eviction, HashAlgori
 from cachewright.engines.triton import check_model
 from cachewright.engines.versions import EngineVersion
 from cachewright.errors import InvalidInput
+from e2e.parsers.__main__ import rendered
 from tests.conftest import CompareGolden
 
 PLAIN = PrefixSettings()
@@ -193,3 +196,14 @@ def test_unknown_versions_are_told_from_known_ones() -> None:
     assert is_known_version(Engine.VLLM, EngineVersion(0, 32, 1))
     assert not is_known_version(Engine.VLLM, EngineVersion(0, 99))
     assert not is_known_version(Engine.VLLM, EngineVersion(0, 1))
+
+
+CHECKED = json.loads((Path(__file__).parents[2] / "e2e" / "parsers" / "checked.json").read_text())
+"""What the engines' own parsers have taken; `make verify-engines` writes it."""
+
+
+@pytest.mark.parametrize("engine", [Engine.VLLM, Engine.SGLANG])
+def test_every_rendered_argument_was_read_by_the_engines_own_parser(engine: Engine) -> None:
+    """What is rendered for the checked version is what that version's parser took, to the letter."""
+    version = EngineVersion.parse(CHECKED[engine]["version"])
+    assert rendered(engine, version) == CHECKED[engine]["taken"]
