@@ -16,6 +16,10 @@ COMMANDS: Final = {
     "validate": ("cachewright.cli.validate", "check InferenceCache manifests without a cluster"),
     "explain": ("cachewright.cli.explain", "tell which layers a change would empty, and why"),
     "local": ("cachewright.cli.local", "serve a manifest on this machine, without a cluster"),
+    "calibrate": (
+        "cachewright.cli.calibrate",
+        "find a threshold from labelled pairs",
+    ),
     "stats": ("cachewright.cli.stats", "print what a gateway did, from its admin port"),
     "purge": ("cachewright.cli.purge", "remove one answer from the cache, by its id"),
     "retract": ("cachewright.cli.retract", "serve no answer any more of a tenant, document, role or layer"),
