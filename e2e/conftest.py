@@ -16,8 +16,9 @@ _numbers = itertools.count(1)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for more of the tests of rotation."""
+    parser.addoption("--gaps", default="0,5", help="seconds between bump and roll-out (default: 0,5)")
     parser.addoption(
-        "--gaps", default="0,5", help="seconds between bump and roll-out in tests of rotation (default: 0,5)"
+        "--least-rate", default="200", help="answers in a second during roll-outs (default: 200)"
     )
 
 

@@ -117,6 +117,7 @@ class Load:
             except (OSError, http.client.HTTPException) as e:
                 self._broken.append(repr(e))
                 client.reconnect()
+        client.close()
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,12 @@ class _Client:
     def reconnect(self) -> None:
         """Begin a new connection with the next request."""
         if self._count:
-            self._connection.close()
+            self.close()
         self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
 
     def ask(self) -> Told:
         """Ask the next question."""

@@ -1,7 +1,7 @@
 """Rotation as users see it: the engine is rolled under traffic, and no answer ever crosses versions.
 
 More than 200 requests a second from 8 clients through 2 gateways, an engine of three pods that end slowly.
-The gap between bump and roll-out is 0 and 5 s, or what `--gaps` says: `--gaps=0,5,60` takes ten minutes more.
+The gap between bump and roll-out is 0 and 5 s, or what `--gaps` says: `--gaps=0,5,60` takes longer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def rollouts(workspace: Workspace) -> Rollouts:
+def least_rate(request: pytest.FixtureRequest) -> float:
+    """Answers in a second that must have been given."""
+    return float(request.config.getoption("--least-rate"))
+
+
+@pytest.fixture
+def rollouts(workspace: Workspace, least_rate: float) -> Rollouts:
     """Version 1 of the engine, and a cache fenced by its pods."""
-    made = Rollouts(workspace)
+    made = Rollouts(workspace, least_rate)
     made.begin("1")
     return made
 
@@ -95,9 +101,9 @@ def test_a_rollback_brings_the_answers_back(rollouts: Rollouts) -> None:
 
 
 @pytest.mark.parametrize("annotated", [True, False])
-def test_auto_follows_the_workload(workspace: Workspace, annotated: bool) -> None:
+def test_auto_follows_the_workload(workspace: Workspace, least_rate: float, annotated: bool) -> None:
     """With `version: Auto` a roll-out is all it takes."""
-    rollouts = Rollouts(workspace, annotated)
+    rollouts = Rollouts(workspace, least_rate, annotated)
     rollouts.begin("Auto")
     with rollouts.under_traffic() as story:
         before = rollouts.workspace.keyspace()

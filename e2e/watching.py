@@ -67,6 +67,8 @@ class Watch:
         self._process.terminate()
         self._process.wait(timeout=10)
         self._thread.join(timeout=10)
+        if self._process.stdout:
+            self._process.stdout.close()
 
     @property
     def states(self) -> list[State]:

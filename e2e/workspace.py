@@ -30,6 +30,8 @@ class Workspace:
     def create(self) -> None:
         """Make the namespace, under the restricted Pod Security Standard, and the engine."""
         name = self.kubectl.namespace
+        # One of an earlier run may still be on its way out.
+        self.kubectl.run("delete", "namespace", name, "--ignore-not-found", timeout_seconds=180)
         self.kubectl.run("create", "namespace", name)
         enforce = "pod-security.kubernetes.io/enforce=restricted"
         self.kubectl.run("label", "namespace", name, enforce)
