@@ -5,6 +5,7 @@ It computes nothing: a real engine takes its place wherever its URL is given. St
 """
 
 from .answers import answer_text, version_in
+from .prefix_cache import PrefixCache
 from .server import Engine
 
-__all__ = ["Engine", "answer_text", "version_in"]
+__all__ = ["Engine", "PrefixCache", "answer_text", "version_in"]

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import signal
 
+from .prefix_cache import PrefixCache
 from .server import Engine
 
 
@@ -48,6 +49,13 @@ def main() -> None:
         metavar="SECONDS",
         help="go on answering this long after SIGTERM, on kept-alive connections too; default: 0",
     )
+    parser.add_argument(
+        "--enable-prefix-caching",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="keep blocks of prompts and tell in each answer's usage how many tokens were known",
+    )
+    parser.add_argument("--block-size", type=int, default=16, metavar="TOKENS", help="default: 16")
     asked = parser.parse_args()
     engine = Engine(
         host=asked.host,
@@ -57,6 +65,7 @@ def main() -> None:
         version=asked.version,
         fail_every=asked.fail_every,
         tenant_header=asked.tenant_header,
+        prefix_cache=PrefixCache(asked.block_size) if asked.enable_prefix_caching else None,
     )
     asyncio.run(serve(engine, asked.drain))
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 
-NOT_PART_OF_THE_ANSWER: Final = ("stream", "stream_options")
-"""How an answer is delivered; everything else in the body changes its text."""
+NOT_PART_OF_THE_ANSWER: Final = ("stream", "stream_options", "cache_salt")
+"""How an answer is delivered, or found sooner; everything else in the body changes its text."""
 
 CHAT: Final = "/v1/chat/completions"
 COMPLETIONS: Final = "/v1/completions"
@@ -25,6 +25,14 @@ EMBEDDINGS: Final = "/v1/embeddings"
 ECHO_CHARS: Final = 60
 DEFAULT_DIMENSIONS: Final = 8
 _SAID_BY: Final = re.compile(r"Engine (\S+) for tenant ")
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """What the prefix cache knew of one prompt, in tokens."""
+
+    tokens: int
+    cached: int
 
 
 class InvalidRequestError(ValueError):
@@ -41,6 +49,8 @@ class Call:
     version: str
     model: str
     number: int
+    reuse: Reuse | None = None
+    """What the prefix cache knew of its prompt; None without one."""
 
     @property
     def fingerprint(self) -> str:
@@ -152,14 +162,18 @@ def embeddings(call: Call) -> Json:
 
 
 def usage(call: Call) -> Json:
-    """Count words as tokens."""
+    """Count words as tokens, as the prefix cache does where there is one."""
     asked = len(
         json.dumps(call.body.get("messages") or call.body.get("prompt") or call.body.get("input")).split()
     )
     told = 0
     if call.path != EMBEDDINGS:
         told = sum(len(_limited(call, index)[0].split()) for index in range(int(call.body.get("n") or 1)))
-    return {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told}
+    if call.reuse is None:
+        return {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told}
+    asked = call.reuse.tokens
+    counted = {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told}
+    return {**counted, "prompt_tokens_details": {"cached_tokens": call.reuse.cached}}
 
 
 def _limited(call: Call, choice: int) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from .answers import (
@@ -22,6 +22,7 @@ from .answers import (
     parse,
 )
 from .http11 import MAX_HEAD_BYTES, Request, Response, serve_connection
+from .prefix_cache import PrefixCache
 
 INFERENCE: Final = (CHAT, COMPLETIONS, EMBEDDINGS)
 STATUS_HEADER: Final = "X-Engine-Status"
@@ -51,7 +52,10 @@ class Engine:
         version: str = "1",
         fail_every: int = 0,
         tenant_header: str = "X-Tenant-Id",
+        prefix_cache: PrefixCache | None = None,
     ) -> None:
+        self.prefix_cache = prefix_cache
+        """None: every token of every prompt is computed."""
         self.calls: Counter[str] = Counter()
         """Calls of each inference path, failed ones included."""
         self.requests: deque[Request] = deque(maxlen=KEPT_REQUESTS)
@@ -105,6 +109,8 @@ class Engine:
                 return _json({"object": "list", "data": [listed]})
             case ("GET", "/calls"):
                 return _json(dict(self.calls))
+            case ("GET", "/metrics") if self.prefix_cache is not None:
+                return Response(200, self.prefix_cache.metrics().encode(), "text/plain")
             case ("POST", "/calls/reset"):
                 self.calls.clear()
                 self.requests.clear()
@@ -136,6 +142,8 @@ class Engine:
             return _error(fault.status, f"status {fault.status} on demand")
         body = parse(request.path, request.body)
         call = self._call(request, body)
+        if self.prefix_cache is not None and request.path != EMBEDDINGS:
+            call = replace(call, reuse=self.prefix_cache.use(body))
         if body.get("stream") and request.path != EMBEDDINGS:
             stream = self._paced(list(chunks(call)))
             return Response(200, stream, "text/event-stream", {"Cache-Control": "no-cache"}, fault.cut)

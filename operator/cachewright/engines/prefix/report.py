@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cachewright.engines.prefix.blocks import BlockCache
+from cachewright.engines.prefix.blocks import BlockCache, Reuse
 from cachewright.engines.prefix.breakers import FIXES, Breaker, BreakerKind, find_breaker
 from cachewright.engines.prefix.chat_log import LoggedRequest
 from cachewright.engines.prefix.mending import Mending
@@ -119,35 +119,55 @@ def analyze(
 ) -> PrefixReport:
     """Play a log against the cache; `progress` hears how many prompts were played, out of three times all."""
     player = _Player(settings, tokenize, progress)
+    played = _play_as_logged(requests, player)
     prompts = [render(request) for request in requests]
-    templates = Templates()
-    names = [templates.name(prompt) for prompt in prompts]
-    by_tenant: dict[str, Reused] = defaultdict(Reused)
-    by_template: dict[str, Reused] = defaultdict(Reused)
-    found: list[tuple[Prompt, Breaker]] = []
-
-    def each(prompt: Prompt, name: str, tokens: int, hit_tokens: int, breaker: Breaker | None) -> None:
-        by_tenant[prompt.request.tenant].add(tokens, hit_tokens)
-        by_template[name].add(tokens, hit_tokens)
-        if breaker is not None:
-            found.append((prompt, breaker))
-
-    total = player.play(prompts, names, settings.per_tenant, each)
-    shared = player.play(prompts, names, False)
-    mending = Mending.learn(found)
-    mended = player.play([render(mending.mend(request)) for request in requests], names, settings.per_tenant)
     return PrefixReport(
         settings,
-        total,
-        shared,
-        mended,
-        _largest(by_tenant),
-        _largest(by_template),
-        _summed(found, tokenize),
+        total=played.total,
+        shared=player.play(prompts, played.names, per_tenant=False),
+        mended=player.play([render(request) for request in played.mended()], played.names),
+        by_tenant=_largest(played.by_tenant),
+        by_template=_largest(played.by_template),
+        breakers=_summed(played.found, tokenize),
     )
 
 
-Each = Callable[[Prompt, str, int, int, Breaker | None], None]
+def mended(requests: Sequence[LoggedRequest], settings: AnalysisSettings) -> list[LoggedRequest]:
+    """Return the requests as they could have been sent, with whatever breaks their prefixes mended."""
+    return _play_as_logged(requests, _Player(settings, split_tokens, lambda _done: None)).mended()
+
+
+@dataclass(slots=True)
+class _Played:
+    """What was seen of the requests as they were logged."""
+
+    requests: Sequence[LoggedRequest]
+    names: list[str]
+    total: Reused = field(default_factory=Reused)
+    by_tenant: dict[str, Reused] = field(default_factory=lambda: defaultdict(Reused))
+    by_template: dict[str, Reused] = field(default_factory=lambda: defaultdict(Reused))
+    found: list[tuple[Prompt, Breaker]] = field(default_factory=list)
+
+    def note(self, prompt: Prompt, name: str, reuse: Reuse, breaker: Breaker | None) -> None:
+        self.by_tenant[prompt.request.tenant].add(reuse.tokens, reuse.hit_tokens)
+        self.by_template[name].add(reuse.tokens, reuse.hit_tokens)
+        if breaker is not None:
+            self.found.append((prompt, breaker))
+
+    def mended(self) -> list[LoggedRequest]:
+        mending = Mending.learn(self.found)
+        return [mending.mend(request) for request in self.requests]
+
+
+def _play_as_logged(requests: Sequence[LoggedRequest], player: _Player) -> _Played:
+    prompts = [render(request) for request in requests]
+    templates = Templates()
+    played = _Played(requests, [templates.name(prompt) for prompt in prompts])
+    played.total = player.play(prompts, played.names, each=played.note)
+    return played
+
+
+Each = Callable[[Prompt, str, Reuse, Breaker | None], None]
 
 
 class _Player:
@@ -162,8 +182,14 @@ class _Player:
         self._played = 0
 
     def play(
-        self, prompts: Sequence[Prompt], names: Sequence[str], per_tenant: bool, each: Each | None = None
+        self,
+        prompts: Sequence[Prompt],
+        names: Sequence[str],
+        each: Each | None = None,
+        per_tenant: bool | None = None,
     ) -> Reused:
+        """Play prompts of the named templates against an empty cache; `each` hears of every one."""
+        per_tenant = self._settings.per_tenant if per_tenant is None else per_tenant
         cache = BlockCache(self._settings.block_size, self._settings.capacity_tokens)
         total = Reused()
         latest = _Latest()
@@ -174,7 +200,7 @@ class _Player:
             if each is not None:
                 earlier = latest.like(reuse.last_block, (salt, name))
                 breaker = find_breaker(earlier, prompt) if earlier else None
-                each(prompt, name, reuse.tokens, reuse.hit_tokens, breaker)
+                each(prompt, name, reuse, breaker)
                 latest.note(prompt, hashes, (salt, name))
             self._played += 1
             self._progress(self._played)
