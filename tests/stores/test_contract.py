@@ -11,6 +11,7 @@ import pytest
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
+from cachewright.keys.scheme import TAGS
 from cachewright.stores.protocols import Found, Marks, WriteOutcome
 from tests.stores.conftest import Subject
 from tests.support.waiting import until
@@ -243,13 +244,15 @@ async def test_a_write_from_before_a_raise_is_dropped(subject: Subject) -> None:
     """An answer computed before a retraction cannot come back after it; entries stay as they are."""
     marks = await published(subject)
     assert await subject.store.write(subject.name(), b"old", 60, marks)
-    await subject.store.raise_generations(subject.cache_id, COUNTERS)
+    raised = await subject.store.raise_generations(subject.cache_id, COUNTERS)
+    assert raised.keys() == set(TAGS)
+    assert raised[subject.name().tag].before == marks.changes
     assert not await subject.store.write(subject.name(), b"late", 60, marks)
     found = await subject.store.find(subject.name())
     assert found.value == b"old"
     assert found.marks is not None
     assert found.marks.revision == marks.revision
-    assert found.marks.changes > marks.changes
+    assert found.marks.changes == raised[subject.name().tag].after > marks.changes
 
 
 async def test_counters_outlive_a_switch(subject: Subject) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cachewright.layers.highest_marks import FARTHEST_BACK, HighestMarks
-from cachewright.stores.protocols import Marks
+from cachewright.stores.protocols import Marks, Raise
 
 BEGINNING = 2**40
 
@@ -56,6 +56,17 @@ def test_what_was_read_before_a_store_was_seen_to_does_not_count() -> None:
     assert highest.is_settled(slow)
     assert highest.went_back("09", marks(9), slow)
     assert not highest.is_settled(highest.begin())
+
+
+def test_a_change_of_ones_own_gives_a_store_away() -> None:
+    """What was seen cannot lie in the middle of one change, unless it was lost."""
+    for before, after, lost in [(6, 9, False), (5, 9, True), (3, 5, True), (7, 9, False), (5, 6, False)]:
+        highest = HighestMarks()
+        slow = highest.begin()
+        read(highest, 6)
+        raised = Raise(BEGINNING + before, BEGINNING + after)
+        late = slow if after == 6 else highest.begin()
+        assert highest.raised("00", raised, late) == lost, (before, after)
 
 
 def test_an_emptied_store_begins_anew() -> None:

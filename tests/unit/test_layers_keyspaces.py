@@ -104,6 +104,32 @@ async def test_a_store_that_went_back_serves_nothing_it_held(world: World) -> No
     assert isinstance(await ask_with_counters(world.layer), Hit)
 
 
+async def test_whoever_looked_notices_what_was_lost(world: World) -> None:
+    """Though it never asked for the answer since it was retracted: looking at the marks is enough."""
+    miss = await ask_with_counters(world.layer)
+    assert isinstance(miss, Miss)
+    assert await world.layer.write(miss, "application/json", b"retracted") is None
+    older = copy_of(world.store)
+    await world.store.raise_generations(CACHE, [DOCUMENT])
+    await world.layer.catch_up()
+    restore(world.store, older)
+    assert isinstance(await ask_with_counters(world.layer), Miss)
+
+
+async def test_a_look_mends_a_store_that_nobody_asks(world: World) -> None:
+    """One that went back is retracted whole, one that was emptied has the record again."""
+    older = copy_of(world.store)
+    await world.store.raise_generations(CACHE, [DOCUMENT])
+    await world.layer.catch_up()
+    restore(world.store, older)
+    for _ in range(2):
+        await world.layer.catch_up()
+    assert await world.store.read_generations(CACHE, ["l:Exact"]) == (1,)
+    world.store.forget_all()
+    await world.layer.catch_up()
+    assert await world.store.read_record(CACHE) == FIRST
+
+
 async def test_a_write_from_before_a_failover_is_dropped(world: World) -> None:
     """However many changes the older copy has had since: it comes to no marks that somebody saw before."""
     older = copy_of(world.store)

@@ -100,7 +100,8 @@ class GatewayProcess:
             apps.append((self._admin_app(), self._settings.admin_port))
         self._servers = [_Server(_server_config(app, self._settings.host, port)) for app, port in apps]
         self._tasks = [asyncio.create_task(server.serve()) for server in self._servers]
-        self._tasks += [asyncio.create_task(self._watch()), asyncio.create_task(self.janitor.run())]
+        watching = (self._watch(), self._watch_store(), self.janitor.run())
+        self._tasks += [asyncio.create_task(each) for each in watching]
         self._awaiting_store = asyncio.create_task(self._await_store())
         while not all(server.started for server in self._servers):
             for task in self._tasks:
@@ -160,14 +161,22 @@ class GatewayProcess:
             await asyncio.sleep(POLL_SECONDS)
             try:
                 self._refresh()
+            except Exception:  # noqa: BLE001 - the edge of a task that must live as long as the process
+                _log.exception("refresh_failed")
+
+    async def _watch_store(self) -> None:
+        """Let the layer look at its store each second, so that nothing that is done there escapes it."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
                 serving = self._flow.serving
                 if serving is not None and serving.exact is not None:
                     await serving.exact.catch_up()
             except StoreError as e:
                 if (skipped := self._throttle.skipped("catch_up_failed")) is not None:
                     _log.warning("catch_up_failed", error=str(e), skipped=skipped)
-            except Exception:  # noqa: BLE001 - the edge of a task that must live as long as the process
-                _log.exception("refresh_failed")
+            except Exception:  # noqa: BLE001 - as above
+                _log.exception("catch_up_failed")
 
     def _refresh(self) -> None:
         """Read what has changed among the mounts; what does not parse leaves the last good in use."""

@@ -72,15 +72,15 @@ async def carry_out(serving: Serving, record: Record | None, wanted: Wanted) -> 
     counters = target.counters(serving.digest_key, _layers(record))
     report: dict[str, Any] = {"target": str(target.kind), "dryRun": wanted.dry_run}
     started = time.monotonic()
-    store = serving.store
-    if store is None or record is None or not counters:
+    store, exact = serving.store, serving.exact
+    if store is None or exact is None or record is None or not counters:
         raise InvalidInput("this cache has no layer")
     if wanted.dry_run:
         sweep = policy.sweep or SweepPolicy()
         pace = Pace(sweep.keys_per_second, time.monotonic)
         report |= _told(await Counting(store, record, counters, pace, time.monotonic).run(COUNT_SECONDS))
     else:
-        await retract(store, policy.cache_id, counters, asyncio.sleep)
+        await retract(store, exact, counters, asyncio.sleep)
         report["done"] = True
     return report | {"seconds": round(time.monotonic() - started, 3)}
 

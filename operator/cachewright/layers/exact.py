@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -110,9 +110,14 @@ class ExactLayer:
         self._local = local
         self._clock = clock
         self._generations = KnownGenerations()
-        self._mending = Mending(store, settings.cache_id, LAYER)
+        self._mending = Mending(store, settings.cache_id, LAYER, known)
         self._leases = Leases(store, breaker, settings.budget_seconds)
         self._late: set[asyncio.Task[Hit | Miss | BypassReason]] = set()
+
+    @property
+    def cache_id(self) -> str:
+        """The cache whose entries these are."""
+        return self._settings.cache_id
 
     async def look_up(
         self, tenant_tag: str, digest: str, dependence: Dependence | None = None
@@ -216,12 +221,14 @@ class ExactLayer:
         finally:
             self._forget_copy(name)  # of a look-up that was under way
 
+    async def retract(self, counters: Sequence[str]) -> None:
+        """Raise generation counters, so that what depends on them is out of reach; raises StoreError."""
+        await self._mending.retract(counters)
+
     async def catch_up(self) -> None:
-        """Ask the store for a newer record where ours cannot be used; for callers without haste."""
-        if self._usable(self._known.best) is None and not self._breaker.is_open:
-            record = await self._store.read_record(self._settings.cache_id)
-            if record is not None:
-                self._known.offer(record)
+        """Learn what the store holds now, and mend it; called each second. Raises StoreError."""
+        if not self._breaker.is_open:
+            await self._mending.look()
 
     async def _search(
         self, tenant_tag: str, digest: str, dependence: Dependence | None

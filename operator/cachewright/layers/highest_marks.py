@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from cachewright.stores.protocols import Marks
+from cachewright.stores.protocols import Marks, Raise
 
 FARTHEST_BACK: Final = 2**36
 """Changes count from a new beginning, by chance out of 2**48, when a store was emptied. Lower marks that are
@@ -55,6 +55,15 @@ class HighestMarks:
         if highest is None or lost:
             self._highest[tag] = _Highest(marks.changes, self._reads)
         return False
+
+    def raised(self, tag: str, raised: Raise, read: int) -> bool:
+        """Learn what a change of our own did; tells whether the store may have lost changes before it.
+
+        What was seen stands before or behind the change, unless it was seen in a store that has forgotten it.
+        """
+        highest = self._highest.get(tag)
+        is_between = highest is not None and raised.before < highest.changes < raised.after
+        return self.went_back(tag, Marks(0, raised.after), read) or is_between
 
     def is_settled(self, read: int) -> bool:
         """Tell whether somebody has seen to the store since a read began."""

@@ -1,11 +1,13 @@
 """The record as one process knows it: the highest revision seen anywhere, never a lower one.
 
-Fed by the mounted copy and by what stores hold; read by every look-up.
+Fed by the mounted copy and by what stores hold; read by every look-up. Beside it is kept what else must not be
+unlearned: how far a store's changes had come.
 """
 
 from __future__ import annotations
 
 from cachewright.keys.record import Record
+from cachewright.layers.highest_marks import HighestMarks
 
 
 class KnownRecord:
@@ -14,6 +16,7 @@ class KnownRecord:
     def __init__(self, cache_id: str) -> None:
         self._cache_id = cache_id
         self._best: Record | None = None
+        self.highest = HighestMarks()
 
     @property
     def best(self) -> Record | None:

@@ -8,21 +8,24 @@ Used by the exact layer.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from cachewright.keys.generations import layer_counter
 from cachewright.keys.record import Record
-from cachewright.layers.highest_marks import HighestMarks
+from cachewright.keys.scheme import TAGS
+from cachewright.layers.known_record import KnownRecord
 from cachewright.stores.protocols import CacheStore, Marks
 
 
 class Mending:
     """What one process does for one cache's store."""
 
-    def __init__(self, store: CacheStore, cache_id: str, layer: str) -> None:
+    def __init__(self, store: CacheStore, cache_id: str, layer: str, known: KnownRecord) -> None:
         self._store = store
         self._cache_id = cache_id
         self._layer = layer
-        self._highest = HighestMarks()
+        self._known = known
+        self._highest = known.highest
         self._refilling: asyncio.Task[int] | None = None
         self._disowning: asyncio.Task[None] | None = None
 
@@ -42,6 +45,34 @@ class Mending:
             await self._refill(record)
             return None
         return marks
+
+    async def look(self) -> None:
+        """Look at the marks under all tags, learn a newer record, and mend what is amiss. Raises StoreError.
+
+        A gateway that does so each second knows of whatever was reported as done, and would notice its loss.
+        """
+        read = self._highest.begin()
+        marks = await self._store.read_marks(self._cache_id)
+        went_back = [self._highest.went_back(tag, seen, read) for tag, seen in marks.items()]
+        if any(went_back):
+            await self._disown(read)
+        revisions = [marks[tag].revision if tag in marks else -1 for tag in TAGS]
+        best = self._known.best
+        if best is None or max(revisions) > best.revision:
+            record = await self._store.read_record(self._cache_id)
+            if record is not None:
+                self._known.offer(record)
+        elif min(revisions) < best.revision:
+            await self._refill(best)
+
+    async def retract(self, counters: Sequence[str]) -> None:
+        """Raise counters, and all else should the store turn out to have gone back. Raises StoreError."""
+        await self.look()
+        read = self._highest.begin()
+        raised = await self._store.raise_generations(self._cache_id, counters)
+        went_back = [self._highest.raised(tag, each, read) for tag, each in raised.items()]
+        if any(went_back):
+            await self._disown(read)
 
     async def _refill(self, record: Record) -> None:
         """Publish our record to a store that holds none or an older one."""

@@ -18,7 +18,7 @@ from cachewright.keys.entry_key import parse_entry_key
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.layers.entry import MOST_HEAD_BYTES, generations_in
-from cachewright.layers.exact import LAYER
+from cachewright.layers.exact import LAYER, ExactLayer
 from cachewright.layers.pace import Pace
 from cachewright.stores.protocols import CacheStore
 
@@ -51,14 +51,18 @@ class Count:
 
 
 async def retract(
-    store: CacheStore, cache_id: str, counters: Sequence[str], sleep: Callable[[float], Awaitable[None]]
+    store: CacheStore,
+    exact: ExactLayer,
+    counters: Sequence[str],
+    sleep: Callable[[float], Awaitable[None]],
 ) -> None:
     """Raise counters, and return once no replica serves what depended on them; raises StoreError.
 
     Looked at again in the end: a store that failed over meanwhile may have lost it.
     """
+    cache_id = exact.cache_id
     before = await store.read_generations(cache_id, counters)
-    await store.raise_generations(cache_id, counters)
+    await exact.retract(counters)
     await sleep(SETTLE_SECONDS)
     after = await store.read_generations(cache_id, counters)
     if not all(now > was for now, was in zip(after, before, strict=True)):

@@ -22,6 +22,7 @@ from cachewright.stores.protocols import (
     Found,
     KeyListener,
     Marks,
+    Raise,
     WriteOutcome,
     beginning_of_changes,
     step_of_changes,
@@ -121,14 +122,17 @@ class MemoryCacheStore(MemoryReclaimStore):
         self._tell(name.cache_id, [name.key, *evicted])
         return WriteOutcome.WRITTEN
 
-    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> None:
+    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> dict[str, Raise]:
         """Raise counters by one, and the number of changes."""
         raised = self._generations.setdefault(cache_id, {})
         for counter in counters:
             raised[counter] = raised.get(counter, 0) + 1
-        if (copy := self._copies.get(cache_id)) is not None:
-            copy.changes += step_of_changes()
+        copy, step = self._copies.get(cache_id), step_of_changes()
+        before = copy.changes if copy is not None else 0
+        if copy is not None:
+            copy.changes += step
         self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
+        return dict.fromkeys(TAGS, Raise(before, before + step))
 
     async def read_generations(self, cache_id: str, counters: Sequence[str]) -> tuple[int, ...]:
         """Read counters."""

@@ -33,6 +33,14 @@ class Marks:
     """Raised by every switch and retraction, also by those that leave the revision as it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """The number of changes under one tag before and after it was raised, with nothing in between."""
+
+    before: int
+    after: int
+
+
 def beginning_of_changes() -> int:
     """Choose where a store that holds no record begins to count changes.
 
@@ -126,7 +134,7 @@ class EntryStore(Protocol):
 class GenerationStore(Protocol):
     """Generation counters: a copy of each under each of the 64 hash tags of a cache, beside the record's."""
 
-    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> None:
+    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> dict[str, Raise]:
         """Raise counters by one, and the number of changes, under every tag.
 
         No look-up that begins afterwards finds what was stored under the counters before, and no answer to a

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cachewright.keys.digest import record_key
 from cachewright.keys.scheme import TAGS
-from cachewright.stores.protocols import step_of_changes
+from cachewright.stores.protocols import Raise, step_of_changes
 from cachewright.stores.redis_client import RedisLink
 from cachewright.stores.redis_scripts import RAISE_GENERATIONS
 
@@ -20,14 +20,15 @@ class RedisGenerationStore:
 
     _link: RedisLink
 
-    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> None:
+    async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> dict[str, Raise]:
         """Raise counters by one, and the number of changes, under every tag, in one round trip."""
         step = step_of_changes()
         async with self._link.use("raise generations") as client:
             pipeline = client.pipeline(transaction=False)
             for tag in TAGS:
                 pipeline.eval(RAISE_GENERATIONS, 1, record_key(cache_id, tag), step, *counters)
-            await pipeline.execute()
+            raised: list[int] = await pipeline.execute()
+        return {tag: Raise(after - step, after) for tag, after in zip(TAGS, raised, strict=True)}
 
     async def read_generations(self, cache_id: str, counters: Sequence[str]) -> tuple[int, ...]:
         """Read the lowest value of each counter, in one round trip."""
