@@ -1,7 +1,7 @@
 """The record as one process knows it: the highest revision seen anywhere, never a lower one.
 
-Fed by the mounted copy and by what stores hold; read by every look-up. Beside it is kept what else must not be
-unlearned: how far a store's changes had come.
+Fed by the mounted copy and by what stores hold; read by every look-up.
+Beside it is kept what else must not be unlearned: how far a store's changes had come.
 """
 
 from __future__ import annotations
