@@ -21,6 +21,7 @@ settings.register_profile("soak", max_examples=20_000, deadline=None)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch that accepts what the code renders now."""
     parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing")
+    parser.addoption("--crowd", default=2000, type=int, help="entries of others in tests of vector stores")
 
 
 @pytest.fixture
