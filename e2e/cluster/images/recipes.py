@@ -105,6 +105,16 @@ ENGINE: Final = Recipe(
     tag=None,
 )
 
+QDRANT: Final = Recipe(
+    name="qdrant",
+    dockerfile=IMAGES / "qdrant/Dockerfile",
+    inputs=tuple((path, path) for path in ("e2e/__init__.py", "e2e/engine", "e2e/qdrant")),
+    base="python",
+    pip=True,
+    pins=("qdrant-edge-py",),
+    tag=None,
+)
+
 CACHEWRIGHT: Final = Recipe(
     name="cachewright",
     dockerfile=ROOT / "Dockerfile",
@@ -115,7 +125,7 @@ CACHEWRIGHT: Final = Recipe(
 )
 
 RECIPES: Final = {
-    recipe.name: recipe for recipe in (PAUSE, BUSYBOX, PYTHON, VALKEY, REDIS, ENGINE, CACHEWRIGHT)
+    recipe.name: recipe for recipe in (PAUSE, BUSYBOX, PYTHON, VALKEY, REDIS, ENGINE, QDRANT, CACHEWRIGHT)
 }
 
 
