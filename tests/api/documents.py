@@ -56,6 +56,8 @@ FULL: Final[Document] = {
                 "podSelector": {"matchLabels": {"app.kubernetes.io/name": "engine"}},
             },
         },
+        "promptTemplate": {"version": "t1"},
+        "cacheID": "0123456789abcdef",
         "epoch": 2,
         "rotation": {
             "fence": "Workload",
@@ -180,6 +182,7 @@ MINIMAL: Final = {
 
 EXTERNAL: Final = changed(
     FULL,
+    spec__promptTemplate={"fromConfigMap": {"name": "template", "key": "prompt.txt"}},
     spec__stores__redis={"external": {"urlSecretRef": {"name": "redis", "key": "url"}}},
     spec__embedder={"builtin": {"resources": _RESOURCES}},
     spec__tenancy__source={"apiKeys": {"secretRef": {"name": "keys", "key": "keys.yaml"}}},

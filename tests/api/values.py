@@ -129,6 +129,11 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.model.aliases": ([[], [f"a{n}" for n in range(32)]], [[f"a{n}" for n in range(33)]]),
     "spec.model.aliases[0]": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
     "spec.model.version": (["2026-11-28", "Auto", "v" * 128], ["", "a b", "ä", "v" * 129]),
+    "spec.promptTemplate.version": (["v7", "v" * 128], ["", "a b", "ä", "v" * 129]),
+    "spec.cacheID": (
+        ["0" * 16, "fedcba9876543210"],
+        ["", "0" * 15, "0" * 17, "F" * 16, "g" * 16, "0" * 16 + "\n"],
+    ),
     "spec.epoch": ([0, 2**31 - 1, 1.0], [-1, 2**31, 1.5]),
     "spec.model.workloadRef.apiVersion": (
         ["apps/v1", "v1", "leaderworkerset.x-k8s.io/v1", "a/v1alpha1", "a/v1" + "b" * 124],
@@ -215,6 +220,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
 """By path: values that the full object may have there, and values that it may not."""
 
 EXTERNAL_VALUES: Final[dict[str, Values]] = {
+    **_secret("spec.promptTemplate.fromConfigMap"),
     "spec.embedder.builtin.resources.requests": (
         [{}, _amounts(16)],
         [_amounts(17), {"": 1}, {"r" * 254: 1}],

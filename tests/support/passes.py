@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import Record
 from cachewright.reconcile.plan import child_id, plan
 from cachewright.reconcile.state import (
@@ -19,8 +21,9 @@ from cachewright.reconcile.state import (
     StoreState,
 )
 from cachewright.reconcile.status import build_status
-from cachewright.render.record import build_record_config_map
+from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.render.settings import RenderSettings
+from cachewright.stores.reclaim import ReclaimReport
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SETTINGS = RenderSettings(gateway_image="registry.example/cachewright:0.1.0")
@@ -51,6 +54,17 @@ class World:
     store_up: bool = False
     now: datetime = NOW
     version: int = 0
+    pods: Mapping[str, int] | None = None
+    """How many pods of the workload carry each identity; None where none are looked at."""
+    problem: str = ""
+    """Why pods could not be looked for."""
+    template: str = ""
+    """Digest of the prompt template in a ConfigMap."""
+    reclaims: Mapping[Keyspace, ReclaimReport] = field(default_factory=dict)
+
+    def workload(self) -> WorkloadSeen | None:
+        """Look at the pods."""
+        return None if self.pods is None else WorkloadSeen(dict(self.pods), problem=self.problem)
 
     def look(self, **parts: Any) -> Observed:
         """Observe, with other fresh secrets each time, as the real one does."""
@@ -61,8 +75,11 @@ class World:
             gateway_password=f"gateway-{self.version:035d}",
             operator_password=f"operator-{self.version:035d}",
         )
-        store = StoreState(record=self.store_record, asked=True) if self.store_up else StoreState()
-        values = {"children": copy.deepcopy(self.children), "store": store, "fresh": fresh, **parts}
+        store = StoreState()
+        if self.store_up:
+            store = StoreState(record=self.store_record, reclaims=self.reclaims, asked=True)
+        seen = {"workload": self.workload(), "template": self.template}
+        values = {**seen, "children": copy.deepcopy(self.children), "store": store, "fresh": fresh, **parts}
         return observed(copy.deepcopy(self.document), **values)
 
     def step(self, **parts: Any) -> Plan:
@@ -76,8 +93,8 @@ class World:
 
     def carry_out(self, planned: Plan) -> None:
         """Write what the plan says."""
-        if planned.record_write and planned.cache:
-            self.put(build_record_config_map(planned.cache, planned.record_write.record))
+        if planned.record_write:
+            self.put(planned.record_write.manifest)
         for child in planned.applies:
             self.put(child)
         for child in planned.deletes:

@@ -190,7 +190,7 @@ def make_passes(bench: Bench, outcome: Outcome | Exception) -> Passes:
             raise outcome
         return outcome
 
-    return Passes(reconcile, bench.roster, bench.metrics, bench.clock, lambda _key, _selector: None)
+    return Passes(reconcile, bench.roster, bench.metrics, bench.clock, lambda _key, _references: None)
 
 
 def results(bench: Bench) -> dict[str, float]:

@@ -6,7 +6,7 @@ import pytest
 
 from cachewright.crd.validation import load
 from cachewright.keys.fingerprints import exact_binding, exact_fingerprint
-from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document
+from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document, changed
 
 KEY_ID = "cafe0123"
 
@@ -39,6 +39,17 @@ KEY_ID = "cafe0123"
 )
 def test_fingerprints_are_frozen(document: Document, binding: str, fingerprint: str) -> None:
     """For each source of tenants."""
-    spec = load(document).spec
+    spec = load(document).spec.model_copy(update={"prompt_template": None})
     assert exact_binding(spec, KEY_ID) == binding
     assert exact_fingerprint(spec, KEY_ID) == fingerprint
+
+
+def test_a_template_is_part_of_the_fingerprint_but_not_of_the_binding() -> None:
+    """A changed template moves the keyspace and restarts no gateway; without one nothing is added."""
+    with_one, with_other = (
+        load(changed(MINIMAL, spec__promptTemplate={"version": version})).spec for version in ("v1", "v2")
+    )
+    without = load(MINIMAL).spec
+    fingerprints = {exact_fingerprint(spec, KEY_ID) for spec in (with_one, with_other, without)}
+    assert len(fingerprints) == 3
+    assert len({exact_binding(spec, KEY_ID) for spec in (with_one, with_other, without)}) == 1

@@ -65,6 +65,10 @@ class Reason(StrEnum):
     """A referenced Secret lacks the label `cachewright.dev/use: "true"`."""
     SECRET_INVALID = "SecretInvalid"  # noqa: S105
     """A referenced Secret's content cannot be used."""
+    CACHE_ID_IN_USE = "CacheIdInUse"
+    """Another object holds `spec.cacheID`."""
+    TEMPLATE_NOT_FOUND = "TemplateNotFound"
+    """The ConfigMap of `spec.promptTemplate`, or its key, is missing or empty; the last good state runs."""
     NAME_CONFLICT = "NameConflict"
     """An object with a name we need exists and is not ours; it is left alone."""
     FORBIDDEN = "Forbidden"

@@ -14,6 +14,7 @@ from cachewright.api.layers import LayersSpec
 from cachewright.api.limits import Limits
 from cachewright.api.model import ModelSpec, UpstreamSpec
 from cachewright.api.names import MAX_NAME_LENGTH
+from cachewright.api.prompt_template import ObjectPromptTemplate
 from cachewright.api.rotation import Epoch, RotationSpec
 from cachewright.api.routes import Route
 from cachewright.api.status import InferenceCacheStatus
@@ -55,6 +56,11 @@ REDIS_FLAVOR_IS_IMMUTABLE: Final = Rule(
     message="stores.redis.managed.flavor is immutable; create a new InferenceCache instead",
     field=".stores.redis.managed.flavor",
 )
+CACHE_ID_IS_IMMUTABLE: Final = Rule(
+    cel="!has(oldSelf.cacheID) || has(self.cacheID) && self.cacheID == oldSelf.cacheID",
+    message="cacheID is immutable",
+    field=".cacheID",
+)
 FENCE_NEEDS_WORKLOAD: Final = Rule(
     cel=("!has(self.rotation.fence) || self.rotation.fence != 'Workload' || has(self.model.workloadRef)"),
     message="rotation.fence Workload needs model.workloadRef",
@@ -89,12 +95,22 @@ class InferenceCacheSpec(ApiModel):
         ROUTE_NAMES_ARE_UNIQUE,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,
+        CACHE_ID_IS_IMMUTABLE,
         FENCE_NEEDS_WORKLOAD,
         AUTO_NEEDS_FENCE,
     )
 
     model: ModelSpec
     """The model whose answers are cached."""
+    prompt_template: ObjectPromptTemplate | None = None
+    """The template that every prompt is made with, where the requests do not show it."""
+    cache_id: Annotated[str, Field(max_length=16, pattern=r"^[0-9a-f]{16}$")] | None = Field(
+        default=None, alias="cacheID"
+    )
+    """Id of the cache in the keys of its stores, 16 hex digits; where it is left out, it comes from the
+    object's uid, and `status.cacheID` shows it. Given to an object made anew, it takes over what an earlier
+    one left behind: numbers go on, and what it retained or was deleting is looked after. One object at a time
+    may hold it."""
     epoch: Epoch = 0
     """Raise it to revoke every entry of every layer at once: nothing is retained, and there is no way back.
     For answers that must never be seen again, or weights that were replaced in place. Lowering it does

@@ -71,6 +71,8 @@ class InferenceCacheStatus(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     """Ready, Reconciling and Stalled (kstatus), and one per component."""
+    cache_id: Annotated[str, Field(max_length=16)] | None = Field(default=None, alias="cacheID")
+    """Id of the cache in the keys of its stores; see `spec.cacheID`."""
     endpoint: Annotated[str, Field(max_length=512)] | None = None
     """URL that clients use as OpenAI base URL."""
     layers: Annotated[list[LayerStatus], Field(max_length=16)] | None = Field(

@@ -16,6 +16,7 @@ from cachewright.controller.metrics import OperatorMetrics
 from cachewright.controller.queue import CacheKey
 from cachewright.controller.roster import Roster
 from cachewright.errors import CachewrightError, KubeUnavailable
+from cachewright.reconcile.references import Reference
 from cachewright.reconcile.service import Outcome
 
 PASS_TIMEOUT_SECONDS: Final = 120.0
@@ -37,13 +38,13 @@ class Passes:
         roster: Roster,
         metrics: OperatorMetrics,
         monotonic: Callable[[], float],
-        follow_pods: Callable[[CacheKey, str], None],
+        follow: Callable[[CacheKey, frozenset[Reference]], None],
     ) -> None:
         self._reconcile = reconcile
         self._roster = roster
         self._metrics = metrics
         self._monotonic = monotonic
-        self._follow_pods = follow_pods
+        self._follow = follow
 
     async def __call__(self, key: CacheKey) -> float | None:
         """Run one pass and return when to look again, in seconds; None leaves it to events and resync.
@@ -56,7 +57,7 @@ class Passes:
             with structlog.contextvars.bound_contextvars(cache=str(key)):
                 outcome = await self._bounded(key)
             result, ready = ("retry" if outcome.retry else "ok"), outcome.ready
-            self._follow_pods(key, outcome.pod_selector)
+            self._follow(key, outcome.watched)
         except KubeUnavailable:
             result = "retry"
             raise

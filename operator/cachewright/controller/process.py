@@ -20,8 +20,8 @@ import structlog
 from cachewright.controller.health import Vitals, health_app, serving
 from cachewright.controller.metrics import OperatorMetrics
 from cachewright.controller.passes import Passes
-from cachewright.controller.pod_watches import PodWatches
 from cachewright.controller.queue import WORKERS, WorkQueue
+from cachewright.controller.reference_watches import ReferenceWatches
 from cachewright.controller.resync import Resync
 from cachewright.controller.roster import Roster
 from cachewright.controller.watches import watch
@@ -96,9 +96,9 @@ class Operator:
         )
         events = KubeEvents(self._kube, settings.identity, utc_now)
         reconciler = Reconciler(self._kube, reconcile_settings, utc_now, events, open_record_store)
-        self._pods = PodWatches(self._kube, self._queue.add)
+        self._references = ReferenceWatches(self._kube, self._queue.add)
         self._passes = Passes(
-            reconciler.reconcile, self._roster, self._metrics, time.monotonic, self._pods.follow
+            reconciler.reconcile, self._roster, self._metrics, time.monotonic, self._references.follow
         )
         self._stop = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
@@ -183,7 +183,7 @@ class Operator:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await _cancel(*tasks)
-            await self._pods.aclose()
+            await self._references.aclose()
         for task in done:
             task.result()
 

@@ -16,6 +16,7 @@ PATTERN_WORDS: Final = {
     r'^/[!-"$->@-~]*$': "must be an absolute path such as /v1/models, without ? and #",
     r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$": "must be the name of an HTTP header, such as X-Tenant-Id",
     r"^([-a-z0-9.]+/)?v[0-9]+[a-z0-9]*$": "must be an API version such as apps/v1",
+    r"^[0-9a-f]{16}$": "must be 16 hex digits, in lower case",
     r"^[A-Z][A-Za-z0-9]*$": "must be a kind such as Deployment",
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "must be lower-case letters, digits and dashes",
     r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$": "must be lower-case letters, digits, dashes and dots",

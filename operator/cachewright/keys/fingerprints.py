@@ -45,9 +45,17 @@ def exact_fingerprint(spec: InferenceCacheSpec, key_id: str) -> str:
         [
             ("binding", exact_binding(spec, key_id).encode()),
             ("model_version", spec.model.version.encode()),
-            ("prompt_template", b""),
+            ("prompt_template", template_field(spec)),
         ],
     )
+
+
+def template_field(spec: InferenceCacheSpec) -> bytes:
+    """Return the version of the object's prompt template; empty without one.
+
+    One that a ConfigMap holds must have been put in its place, as the digest of its content.
+    """
+    return (spec.prompt_template.version or "").encode() if spec.prompt_template else b""
 
 
 def keyspace_id(fingerprint: str) -> str:

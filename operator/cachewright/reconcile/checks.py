@@ -43,6 +43,37 @@ def immutable_field_changed(
     return None
 
 
+def cache_id_changed(cache: InferenceCache, record: Record | None, _observed: Observed) -> Finding | None:
+    """The keys of a cache cannot be renamed."""
+    wanted = cache.spec.cache_id
+    if record is None or wanted is None or wanted == record.cache_id:
+        return None
+    message = f"spec.cacheID cannot change from {record.cache_id} to {wanted}; set it back, or leave it out."
+    return Finding(Reason.IMMUTABLE_FIELD, message, stalled=True)
+
+
+def cache_id_is_in_use(cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
+    """Two objects under one cache id would undo each other's records."""
+    if not observed.rivals:
+        return None
+    message = (
+        f"spec.cacheID {cache.spec.cache_id} is held by {observed.rivals[0]}; delete that, or leave it out."
+    )
+    return Finding(Reason.CACHE_ID_IN_USE, message, stalled=True)
+
+
+def template_is_missing(cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
+    """Without its content nobody knows which answers it stands for."""
+    template = cache.spec.prompt_template
+    if template is None or template.from_config_map is None or observed.template:
+        return None
+    source = template.from_config_map
+    message = (
+        f"spec.promptTemplate.fromConfigMap: ConfigMap {source.name} has no key {source.key} with content."
+    )
+    return Finding(Reason.TEMPLATE_NOT_FOUND, message, stalled=True)
+
+
 def name_is_taken(_cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
     """An object under a name we need is somebody else's."""
     for (kind, name), foreign in sorted(observed.foreign.items()):
@@ -70,8 +101,11 @@ def secret_is_unusable(_cache: InferenceCache, _record: Record | None, observed:
 BLOCKING_CHECKS: Final[tuple[Check, ...]] = (
     is_suspended,  # hands off means hands off, whatever else is wrong
     immutable_field_changed,  # nothing may be rendered from a forbidden change
+    cache_id_changed,  # the keys of what is stored cannot be renamed
+    cache_id_is_in_use,  # nor may two objects write one record
     name_is_taken,  # half a rendering beside somebody's object helps nobody
     secret_is_unusable,  # keep the last good rendering
+    template_is_missing,  # keep the last good keyspace
 )
 
 

@@ -22,6 +22,12 @@ def cache_id_of(uid: str) -> str:
     return hashlib.sha256(f"cachewright/cache/{uid}".encode()).hexdigest()[:16]
 
 
+def own_cache_id(document: Manifest) -> str:
+    """Return the cache id of an object that has no record yet: the one to adopt, else one of its own."""
+    adopted = (document.get("spec") or {}).get("cacheID")
+    return str(adopted) if adopted else cache_id_of(str(document["metadata"]["uid"]))
+
+
 def parse_record(config_map: Manifest) -> Record | None:
     """Read the record from its ConfigMap; None where it is damaged."""
     try:
@@ -40,7 +46,7 @@ def best_record(observed: Observed) -> tuple[Record | None, str | None]:
     version = str(live["metadata"]["resourceVersion"]) if live else None
     record = parse_record(live) if live else None
     copy = observed.store.record
-    cache_id = record.cache_id if record else cache_id_of(str(observed.document["metadata"]["uid"]))
+    cache_id = record.cache_id if record else own_cache_id(observed.document)
     if copy is None or copy.cache_id != cache_id:
         return record, version
     if record is None or copy.revision > record.revision:
@@ -51,12 +57,13 @@ def best_record(observed: Observed) -> tuple[Record | None, str | None]:
 def restored_record(observed: Observed, now: datetime) -> Record:
     """Begin a record where neither ConfigMap nor store has one.
 
-    A new object starts from nothing. For one that has a past, revision and incarnation go on from the time in
-    seconds, which no counter has reached; what status remembers is to be deleted, since nobody knows any more
-    what it was made under.
+    A new object starts from nothing. For one that has a past, or adopts one, revision and incarnation go on
+    from the time in seconds, which no counter has reached; what status remembers is to be deleted, since
+    nobody knows any more what it was made under.
     """
-    cache_id = cache_id_of(str(observed.document["metadata"]["uid"]))
-    if "observedGeneration" not in (observed.document.get("status") or {}):
+    cache_id = own_cache_id(observed.document)
+    is_new = "cacheID" not in (observed.document.get("spec") or {})
+    if is_new and "observedGeneration" not in (observed.document.get("status") or {}):
         return Record(cache_id=cache_id, revision=0, incarnation=0)
     remembered = _remembered(observed, to_timestamp(now))
     seconds = int(now.timestamp())

@@ -8,16 +8,26 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import hashlib
 import secrets
 from collections.abc import Callable
 from typing import Final
 
 from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.api.names import KIND, LABEL_CACHE, LABEL_MANAGED_BY, LABEL_USE
-from cachewright.errors import StoreError
-from cachewright.kube.protocol import CHILD_KINDS, SECRETS, KubeClient, ResourceKind
-from cachewright.reconcile.known_record import cache_id_of, parse_record
+from cachewright.errors import KubeForbidden, StoreError
+from cachewright.keys.record import KeyspaceState
+from cachewright.kube.protocol import (
+    CHILD_KINDS,
+    CONFIG_MAPS,
+    INFERENCE_CACHES,
+    SECRETS,
+    KubeClient,
+    ResourceKind,
+)
+from cachewright.reconcile.known_record import own_cache_id, parse_record
 from cachewright.reconcile.observe_pods import see_workload
+from cachewright.reconcile.references import watched
 from cachewright.reconcile.secret_uses import secret_uses
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.state import (
@@ -53,7 +63,9 @@ async def observe(
     uses = secret_uses(spec) if spec is not None else ()
     namespace = str(document["metadata"]["namespace"])
     states = tuple([await _secret_state(kube, namespace, use) for use in uses])
-    workload, pod_selector = await see_workload(kube, namespace, spec)
+    workload, pods = await see_workload(kube, namespace, spec)
+    template = await _template(kube, namespace, spec)
+    rivals = await _rivals(kube, document, children)
     store = StoreState()
     if spec is not None:
         url = store_url(children, states, str(document["metadata"]["name"]))
@@ -67,8 +79,50 @@ async def observe(
         store=store,
         fresh=_fresh_secrets(),
         workload=workload,
-        pod_selector=pod_selector,
+        watched=watched(spec, pods),
+        template=template,
+        rivals=rivals,
     )
+
+
+async def _template(kube: KubeClient, namespace: str, spec: InferenceCacheSpec | None) -> str:
+    """Digest the prompt template that a ConfigMap holds; empty where there is none, or none is asked for."""
+    source = spec.prompt_template.from_config_map if spec is not None and spec.prompt_template else None
+    if source is None:
+        return ""
+    config_map = await kube.get(CONFIG_MAPS, namespace, source.name)
+    data = (config_map or {}).get("data") or {}
+    binary = (config_map or {}).get("binaryData") or {}
+    content = data.get(source.key, binary.get(source.key))
+    return hashlib.sha256(str(content).encode()).hexdigest() if content else ""
+
+
+async def _rivals(kube: KubeClient, document: Manifest, children: dict[ChildId, Manifest]) -> tuple[str, ...]:
+    """Find older objects under the cache id that this one wants to adopt; asked until it has a record."""
+    metadata = document["metadata"]
+    wanted = (document.get("spec") or {}).get("cacheID")
+    if not wanted or ("ConfigMap", record_name(str(metadata["name"]))) in children:
+        return ()
+    try:
+        others = await kube.list(INFERENCE_CACHES)
+    except KubeForbidden:
+        others = await kube.list(INFERENCE_CACHES, str(metadata["namespace"]))
+    return tuple(
+        f"{other['metadata']['namespace']}/{other['metadata']['name']}"
+        for other in others
+        if _holds(other, str(wanted)) and _is_elder(other["metadata"], metadata)
+    )
+
+
+def _holds(document: Manifest, cache_id: str) -> bool:
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    return cache_id in (spec.get("cacheID"), status.get("cacheID"), own_cache_id(document))
+
+
+def _is_elder(other: Manifest, metadata: Manifest) -> bool:
+    """Tell whether another object came first; of two that came at once, one."""
+    mine, its = ((str(each.get("creationTimestamp", "")), str(each["uid"])) for each in (metadata, other))
+    return its < mine
 
 
 def store_url(
@@ -189,12 +243,16 @@ async def _store_state(
 ) -> StoreState:
     live = children.get(("ConfigMap", record_name(str(document["metadata"]["name"]))))
     record = parse_record(live) if live else None
-    cache_id = record.cache_id if record else cache_id_of(str(document["metadata"]["uid"]))
+    cache_id = record.cache_id if record else own_cache_id(document)
     store = None
     try:
         async with asyncio.timeout(settings.store_timeout_seconds):
             store = open_record_store(url)
-            return StoreState(record=await store.read_record(cache_id), asked=True)
+            copy = await store.read_record(cache_id)
+            past = record.in_state(KeyspaceState.DELETING) if record is not None else ()
+            deleting = {each.keyspace for each in past}
+            reclaims = await store.read_reclaims(cache_id, deleting)
+            return StoreState(record=copy, reclaims=reclaims, asked=True)
     except TimeoutError:
         return StoreState(error=f"no answer within {settings.store_timeout_seconds:g} s", asked=True)
     except StoreError as e:

@@ -20,15 +20,16 @@ from cachewright.reconcile.checks import first_finding
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
 from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis_credentials_of
 from cachewright.reconcile.known_record import best_record, parse_record, restored_record
-from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission
+from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission, without_reclaimed
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
-from cachewright.reconcile.wanted_record import wanted_record
+from cachewright.reconcile.wanted_record import wanted_record, with_template
 from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.render.children import build_children
 from cachewright.render.inputs import RenderInputs
 from cachewright.render.metadata import record_name
 from cachewright.render.record import build_record_config_map, replaced_record
 from cachewright.render.settings import RenderSettings
+from cachewright.stores.reclaim import ReclaimState
 from cachewright.stores.redis_acl import acl_lines
 
 
@@ -45,7 +46,16 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         return _blocked(blocked, cache, record, observed)
     key_id = key_id_of(digest_key_of(observed))
     before = record or restored_record(observed, now)
-    wanted = wanted_record(cache, before, key_id, now, observed.workload, observed.serves)
+    done = {keyspace for keyspace, each in observed.store.reclaims.items() if each.state is ReclaimState.DONE}
+    wanted = wanted_record(
+        with_template(cache, observed.template),
+        without_reclaimed(before, done),
+        key_id,
+        now,
+        observed.workload,
+        observed.serves,
+    )
+    wanted = at_next_revision(before, wanted)
     children = build_children(cache, _inputs(observed, wanted, cache), settings)
     marked = [with_rendered_digest(child) for child in children]
     stale = record is None or wanted != record or not _record_is_as_wanted(cache, observed, wanted)

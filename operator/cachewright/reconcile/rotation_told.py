@@ -16,6 +16,7 @@ from cachewright.reconcile.rotation import deadline_of
 from cachewright.reconcile.serving import AUTO, in_use, serves_annotation
 from cachewright.reconcile.state import Observed, Plan
 from cachewright.reconcile.workload import WorkloadSeen
+from cachewright.stores.reclaim import ReclaimState
 
 IDENTITIES_TOLD: Final = 4
 """More of them say no more."""
@@ -36,6 +37,11 @@ def rotation_part(observed: Observed, plan: Plan, now: datetime, settled: bool) 
         return _rotation("False", *told)
     if not settled:
         return _rotation("False", Reason.PROGRESSING, "The switch is on its way to the gateways.")
+    failed = [each for each in observed.store.reclaims.items() if each[1].state is ReclaimState.FAILED]
+    if failed:
+        keyspace, report = min(failed, key=lambda each: each[0])
+        message = f"The space of {keyspace} is not free: {report.problem}"
+        return _rotation("False", Reason.RECLAIM_FAILED, message)
     if any(layer.rolled_back for layer in record.layers.values()):
         return _rotation("True", Reason.ROLLED_BACK, "A retained keyspace is in use again.")
     return _rotation("True", Reason.SWITCHED, "The keyspaces in use are those of this spec.")

@@ -16,12 +16,14 @@ import structlog
 from cachewright.api.conditions import ConditionType, Reason
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidSpec, KubeTerminating
+from cachewright.keys.record import KeyspaceState
 from cachewright.kube.events import EventSink
 from cachewright.kube.protocol import INFERENCE_CACHES, KubeClient
 from cachewright.reconcile.announcements import Announcement, announcements
 from cachewright.reconcile.apply import apply
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
+from cachewright.reconcile.references import Reference
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.settling import Settling
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
@@ -47,8 +49,8 @@ class Outcome:
     """True where something failed that may work later: the queue backs off and tries again."""
     ready: bool | None = None
     """Whether the object was ready; None where it is gone."""
-    pod_selector: str = ""
-    """Labels of the pods whose coming and going concerns the object; empty where none do."""
+    watched: frozenset[Reference] = frozenset()
+    """What of other people's concerns the object, and is to be watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ class Reconciler:
             waits.append(planned.beat.heartbeat_seconds / BEATS_PER_TIMEOUT)
         if planned.due is not None:
             waits.append(max((planned.due - self.clock()).total_seconds(), 0.0) + DUE_MARGIN_SECONDS)
+        if planned.record is not None and planned.record.in_state(KeyspaceState.DELETING):
+            waits.append(self.settings.reclaim_seconds)
         if observed.workload is not None and observed.workload.problem:
             waits.append(self.settings.retry_workload_seconds)
         if observed.store.error or applied.store_error or (planned.writes and planned.publish is None):
@@ -140,7 +144,7 @@ class Reconciler:
             requeue_after_seconds=min(waits, default=None),
             retry=applied.error is not None,
             ready=ready,
-            pod_selector=observed.pod_selector,
+            watched=observed.watched,
         )
 
 

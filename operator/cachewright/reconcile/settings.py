@@ -19,5 +19,7 @@ class OperatorSettings:
     for up to a second, and reading marks takes them a moment."""
     retry_workload_seconds: float = 10.0
     """How soon a workload that does not exist is looked for again; only its pods are watched."""
+    reclaim_seconds: float = 30.0
+    """How soon the store is asked again whether a keyspace is gone."""
     store_timeout_seconds: float = 3.0
     """Longest wait for one exchange with a store; a frozen one must not hold up other objects."""

@@ -6,6 +6,7 @@ and `status` tells all three.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -14,8 +15,11 @@ from typing import Any
 from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import ANNOTATION_WORKLOAD_SERVES
+from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import Record
+from cachewright.reconcile.references import Reference
 from cachewright.reconcile.workload import WorkloadSeen
+from cachewright.stores.reclaim import ReclaimReport
 
 Manifest = dict[str, Any]
 
@@ -61,6 +65,8 @@ class StoreState:
     """Its copy; None where it holds none or did not answer."""
     error: str | None = None
     """Why it did not answer; None where it did, or was not asked."""
+    reclaims: Mapping[Keyspace, ReclaimReport] = field(default_factory=dict)
+    """What became of keyspaces that are being deleted."""
     asked: bool = False
     """False while there is nothing to ask yet: no pod, no URL."""
 
@@ -100,8 +106,12 @@ class Observed:
     fresh: FreshSecrets
     workload: WorkloadSeen | None = None
     """The pods that run the model; None where nothing is fenced."""
-    pod_selector: str = ""
-    """The labels by which those pods were looked for; empty where they were not."""
+    template: str = ""
+    """SHA-256 of the prompt template that a ConfigMap holds; empty where there is none."""
+    rivals: tuple[str, ...] = ()
+    """Older objects that hold the cache id which this one wants to adopt."""
+    watched: frozenset[Reference] = frozenset()
+    """What was looked at beyond the object's own children, and must be watched for changes."""
 
     @property
     def name(self) -> str:

@@ -38,6 +38,8 @@ def build_status(
         status["endpoint"] = endpoint_url(plan.cache)
     elif "endpoint" in before:
         status["endpoint"] = before["endpoint"]
+    if plan.record is not None:
+        status["cacheID"] = plan.record.cache_id
     if plan.record is not None and plan.record.layers:
         status["layers"] = [
             {"name": name, "keyspace": str(layer.keyspace), "since": layer.since}

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from cachewright.api.durations import parse_duration_seconds
 from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
+from cachewright.api.prompt_template import ObjectPromptTemplate
 from cachewright.keys.record import Record
 from cachewright.reconcile.checks import immutable_choices
 from cachewright.reconcile.layer_rows import LayerRow, layer_rows
@@ -38,6 +39,14 @@ def wanted_record(
     rows = rows_at(cache.spec, key_id, served.version)
     wanted = next_record(record, rows, served, wish, seen, rules_of(cache.spec), now)
     return at_next_revision(record, replace(wanted, immutable=immutable_choices(cache)))
+
+
+def with_template(cache: InferenceCache, digest: str) -> InferenceCache:
+    """Give the prompt template that a ConfigMap holds for its version, by its SHA-256 in hex."""
+    if cache.spec.prompt_template is None or cache.spec.prompt_template.from_config_map is None:
+        return cache
+    template = ObjectPromptTemplate(version=f"sha256:{digest}")
+    return cache.model_copy(update={"spec": cache.spec.model_copy(update={"prompt_template": template})})
 
 
 def rows_at(spec: InferenceCacheSpec, key_id: str, version: str) -> tuple[LayerRow, ...]:

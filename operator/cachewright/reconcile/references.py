@@ -1,0 +1,47 @@
+"""What of other people's objects concerns an InferenceCache: pods of its workload, its prompt template. Pure.
+
+`observe` notes it, and the controller watches it: a change there is looked at as soon as one of the object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from cachewright.api.inference_cache import InferenceCacheSpec
+from cachewright.reconcile.workload import TERMINAL_PHASES, annotated_version, identity_of_template
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Objects of one kind in the object's namespace."""
+
+    kind: Literal["ConfigMap", "Pod"]
+    label_selector: str = ""
+    field_selector: str = ""
+
+
+def watched(spec: InferenceCacheSpec | None, pod_selector: str) -> frozenset[Reference]:
+    """List what has to be watched; `pod_selector` is empty where no pods concern the object."""
+    found = set()
+    if pod_selector:
+        found.add(Reference("Pod", label_selector=pod_selector))
+    template = spec.prompt_template if spec is not None else None
+    if template is not None and template.from_config_map is not None:
+        field = f"metadata.name={template.from_config_map.name}"
+        found.add(Reference("ConfigMap", field_selector=field))
+    return frozenset(found)
+
+
+def what_counts(kind: str, found: Mapping[str, Any]) -> str | None:
+    """Name the state of a watched object as far as it matters; None where it no longer does."""
+    if kind == "Pod":
+        if (found.get("status") or {}).get("phase") in TERMINAL_PHASES:
+            return None
+        return f"{annotated_version(found)}/{identity_of_template(found, None)}"
+    content = [found.get("data"), found.get("binaryData")]
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
