@@ -20,6 +20,7 @@ from cachewright.embedders.protocol import Embedder
 from cachewright.errors import InvalidDocument, StoreError
 from cachewright.gateway.credentials import Credentials, CredentialSettings
 from cachewright.gateway.janitor import JanitorLog
+from cachewright.gateway.janitor_vectors import JanitorVectors
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
 from cachewright.gateway.semantic_assembly import SemanticAssembly
@@ -112,7 +113,7 @@ class Assembly:
             store=self._store.store if self._store is not None else None,
             credentials=self._make_credentials(configuration) if exact else None,
             embedder=self._embedder[1] if self._embedder else None,
-            janitor=self._make_janitor(policy) if exact else None,
+            janitor=self._make_janitor(configuration) if exact else None,
             semantics=semantics,
         )
 
@@ -218,11 +219,19 @@ class Assembly:
         upkeep.start()
         return cache
 
-    def _make_janitor(self, policy: GatewayPolicy) -> Janitor | None:
+    def _make_janitor(self, configuration: Configuration) -> Janitor | None:
         if self._store is None:
             return None
+        policy = configuration.policy
         sweep = policy.sweep or SweepPolicy()
-        settings = JanitorSettings(policy.cache_id, sweep.keys_per_second, sweep.interval_seconds)
+        vectors = JanitorVectors(configuration, self._semantic.vectors, time.time)
+        settings = JanitorSettings(
+            policy.cache_id,
+            sweep.keys_per_second,
+            sweep.interval_seconds,
+            drops=vectors.drops(),
+            sweeps=vectors.sweeps(),
+        )
         log = JanitorLog(self._metrics)
         return Janitor(self._store.store, settings, log, time.monotonic, time.time)
 

@@ -101,6 +101,11 @@ class SemanticAssembly:
         keeping = Keeping(layer, store, vectors.store, admission, settings, key, time.time)
         return Semantics(semantic, layer, keeping, self._samples)
 
+    @property
+    def vectors(self) -> VectorStore | None:
+        """The vector store in use; None where the layer is off."""
+        return self._vectors.store if self._vectors else None
+
     async def aclose(self) -> None:
         """Close all connections."""
         if self._vectors is not None:

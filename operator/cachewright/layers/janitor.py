@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -37,6 +37,9 @@ RETRY_SECONDS: Final = 60.0
 Drop = Callable[[Keyspace], Awaitable[object]]
 """Removes what a layer keeps of a keyspace outside Redis, if there is any. Raises StoreError."""
 
+
+SweepElsewhere = Callable[[Record, Pace], Awaitable[int]]
+"""Sweeps a store beside Redis, and returns how many entries went. Raises StoreError."""
 
 LAYERS_ELSEWHERE: Final = frozenset({"Semantic"})
 """Layers that always keep something outside Redis: without a drop, their keyspaces cannot be reclaimed."""
@@ -73,6 +76,8 @@ class JanitorSettings:
     sweep_interval_seconds: float
     drops: Mapping[str, Drop] = field(default_factory=dict)
     """By layer that keeps something outside Redis."""
+    sweeps: Sequence[SweepElsewhere] = ()
+    """Of stores beside Redis."""
     lock_seconds: float = LOCK_SECONDS
 
 
@@ -209,6 +214,8 @@ class Janitor:
         pause_seconds = self._settings.sweep_interval_seconds
         await self._store.write_sweep(self._settings.cache_id, report, pause_seconds)
         self._listener.swept(report)
+        for sweep_elsewhere in self._settings.sweeps:
+            self._listener.removed(await sweep_elsewhere(record, self._pace()), Removal.SWEEP)
 
     async def _is_time_to_tell(self, progress: _Progress) -> bool:
         """Keep the lock, now and then; raises LostLock where somebody else has it."""

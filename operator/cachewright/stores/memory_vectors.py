@@ -152,18 +152,18 @@ class MemoryVectorStore:
 
     async def read_body(self, space: VectorSpace, entry: EntryId, nonce: bytes) -> bytes | None:
         """Read an entry's body."""
-        found = self._space(space).entries.get(entry)
+        found = self._held(space).entries.get(entry)
         return found.body if found and found.nonce == nonce else None
 
     async def remove(self, space: VectorSpace, entries: Sequence[EntryId]) -> None:
         """Remove entries, those that are there."""
-        self._discard(self._space(space), entries)
+        self._discard(self._held(space), entries)
 
     async def count(
         self, space: VectorSpace, tenant_tag: str | None = None, partition: str | None = None
     ) -> int:
         """Count entries."""
-        held = self._space(space)
+        held = self._held(space)
         return sum(
             len(part.entries)
             for (tenant, name), part in held.partitions.items()
@@ -172,14 +172,14 @@ class MemoryVectorStore:
 
     async def evict_oldest(self, space: VectorSpace, number: int, tenant_tag: str | None = None) -> int:
         """Remove those stored first."""
-        held = self._space(space)
+        held = self._held(space)
         candidates = (entry for entry in held.entries.values() if tenant_tag in {None, entry.id.tenant_tag})
         oldest = heapq.nsmallest(number, candidates, key=lambda entry: entry.stored_at)
         return self._discard(held, [entry.id for entry in oldest])
 
     async def delete_expired(self, space: VectorSpace, now: float, limit: int) -> int:
         """Remove entries that have expired."""
-        held = self._space(space)
+        held = self._held(space)
         expired = [entry.id for entry in held.entries.values() if entry.expires_at <= now]
         return self._discard(held, expired[:limit])
 
@@ -206,12 +206,19 @@ class MemoryVectorStore:
         self._used_bytes = 0
 
     def _space(self, space: VectorSpace) -> _Space:
+        """Find a space for vectors of its length."""
+        held = self._held(space)
+        if held.marker.dimensions != space.dimensions:
+            raise StoreRefused(f"{space.name} has {held.marker.dimensions} dimensions")
+        return held
+
+    def _held(self, space: VectorSpace) -> _Space:
+        """Find a space, whatever vectors it holds."""
         held = self._spaces.get(space.name)
         if held is None:
             raise SpaceNotFound(f"there is no space {space.name}")
-        marker = held.marker
-        if (marker.cache_id, marker.dimensions) != (space.cache_id, space.dimensions):
-            raise StoreRefused(f"{space.name} is another cache's or has {marker.dimensions} dimensions")
+        if held.marker.cache_id != space.cache_id:
+            raise StoreRefused(f"{space.name} is another cache's")
         return held
 
     def _discard(self, held: _Space, entries: Iterable[EntryId]) -> int:
