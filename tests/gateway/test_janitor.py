@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from cachewright.keys.record import KeyspaceState, PastKeyspace, Record
+from cachewright.policy.document import QdrantPolicy
 from cachewright.stores.redis_record import open_record_store
+from cachewright.stores.vector_opening import open_vector_store
 from e2e.engine import Engine
 from tests.gateway.harness import CHAT, QUESTION, Gateway, root_client, running
+from tests.gateway.semantic import SemanticGateway, embedding_server
+from tests.support.qdrant_servers import QdrantServer
 from tests.support.redis_servers import RedisServer
 from tests.support.waiting import until
 
@@ -146,3 +150,38 @@ async def test_a_store_that_is_away_stops_nothing(
         await until(is_swept, seconds=20)
         duty.cancel()
         assert engine.calls[CHAT] >= 1
+
+
+async def test_vectors_of_a_given_up_keyspace_go(
+    tmp_path: Path, redis: RedisServer, engine: Engine, qdrant: QdrantServer
+) -> None:
+    """The collection is dropped, its tickets in Redis go, and the sweep drops what nobody needs."""
+    async with embedding_server() as embeddings:
+        mounts = SemanticGateway(tmp_path, redis, engine.url, embeddings)
+        mounts.mount("qdrant/api-key", qdrant.api_key)
+        semantic = mounts.policy.semantic
+        assert semantic is not None
+        mounts.enact(
+            qdrant=QdrantPolicy(url=qdrant.url, sends_key=True),
+            semantic=semantic.model_copy(update={"store": "Qdrant"}),
+        )
+        async with running(mounts) as gateway:
+            await gateway.call()
+            await mounts.ask("How do I reset my password?")
+            await mounts.kept()
+            old = mounts.record.layers["Semantic"]
+            cache_id = mounts.record.cache_id
+            vectors = open_vector_store(qdrant.url, api_key=qdrant.api_key)
+            assert await vectors.list_spaces(cache_id) == [old.keyspace]
+            past = PastKeyspace("Semantic", old.keyspace, old.binding, KeyspaceState.DELETING, NOW, NOW)
+            record = replace(mounts.record.with_layer("Semantic", "6" * 16, old.binding, NOW), past=(past,))
+            await published(gateway, record)
+            await mounts.ask("How do I reset my password?")  # learns of the newer record
+            await gateway.process.janitor.take_turn()
+            (report,) = gateway.process.janitor.news.reclaims.values()
+            assert (report.state, report.problem) == ("done", "")
+            assert report.removed >= 1
+            assert old.keyspace not in await vectors.list_spaces(cache_id)
+            for keyspace in await vectors.list_spaces(cache_id):
+                await vectors.drop(cache_id, keyspace)
+            await vectors.aclose()
