@@ -41,7 +41,8 @@ VALUE_BYTES: Final = 500
 LIVE_KEYS: Final = 20_000
 """Entries of the active keyspace, which others read meanwhile."""
 
-JANITOR_NICE: Final = 5
+PRIORITY: Final = 10
+"""Of those that run first; any number above zero would do."""
 
 BASELINE_SECONDS: Final = 20.0
 METHODS: Final = ("nothing", "janitor", "FLUSHDB ASYNC", "FLUSHDB")
@@ -78,21 +79,24 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1, help="of each size; default: 1")
     parser.add_argument("--method", action="append", choices=METHODS, help="only this one; may be repeated")
     parser.add_argument("--output", choices=("document", "json"), default=None)
-    parser.add_argument("--nice", type=int, default=0, help="for all that is measured, such as -15")
+    parser.add_argument(
+        "--realtime",
+        action="store_true",
+        help="run store and reader before everything else on the machine (SCHED_FIFO; needs root)",
+    )
     asked = parser.parse_args()
-    os.nice(asked.nice)
     began = datetime.now(UTC)
     measured = []
     for keys in asked.keys or [1_000_000, 1_000_000, 1_000_000, 5_000_000]:
         for _ in range(asked.runs):
             for method in asked.method or METHODS:
                 say(f"{keys:,} keys, {method}")
-                measured.append(measure(keys, method))
+                measured.append(measure(keys, method, realtime=asked.realtime))
                 say(f"  p99 {measured[-1].p99_ms:.2f} ms, longest {measured[-1].most_ms:.2f} ms")
     results = {
         "began": began.isoformat(timespec="minutes"),
         "machine": machine(),
-        "nice": os.nice(0),
+        "realtime": asked.realtime,
         "valueBytes": VALUE_BYTES,
         "liveKeys": LIVE_KEYS,
         "measured": [asdict(one) for one in measured],
@@ -110,7 +114,7 @@ def say(text: str) -> None:
     print(f"[{datetime.now(UTC):%H:%M:%S}] {text}", file=sys.stderr, flush=True)
 
 
-def measure(keys: int, method: str) -> Measured:
+def measure(keys: int, method: str, *, realtime: bool) -> Measured:
     """Fill a store, let others read it, and take the keyspace away."""
     with run_redis("redis") as server, tempfile.TemporaryDirectory() as folder:
         root = Redis.from_url(server.url("root"))
@@ -120,9 +124,11 @@ def measure(keys: int, method: str) -> Measured:
         mount(Path(folder), server, record)
         before = used_mb(root)
         most = [before]
-        with reading(server, Path(folder) / "reads") as reads:
+        if realtime:
+            put_first(server.process.pid)
+        with reading(server, Path(folder) / "reads", realtime=realtime) as reads:
             began = time.monotonic()
-            act(method, root, Path(folder), most)
+            act(method, root, Path(folder), most, realtime=realtime)
             ended = time.monotonic()
         waits = [(at - began, took * 1e3) for at, took in reads if began <= at <= ended + 2.0]
         took = sorted(wait for _, wait in waits)
@@ -145,15 +151,22 @@ def measure(keys: int, method: str) -> Measured:
         )
 
 
-def act(method: str, root: Redis, folder: Path, most: list[float]) -> None:
+def put_first(pid: int) -> None:
+    """Let all threads of a process run before whatever else the machine does."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(PRIORITY))
+
+
+def act(method: str, root: Redis, folder: Path, most: list[float], *, realtime: bool) -> None:
     """Do it, to its end."""
     match method:
         case "nothing":
             time.sleep(BASELINE_SECONDS)
         case "janitor":
             # It would run on another machine, so it must not take turns with the store on this one.
-            command = ["nice", "-n", str(max(0, -os.nice(0)) + JANITOR_NICE)]
-            command += [sys.executable, "-m", "cachewright.cli", "janitor", "--config-dir", str(folder)]
+            first = ["chrt", "--fifo", str(PRIORITY - 1)] if realtime else ["nice", "-n", "5"]
+            command = [*first, sys.executable, "-m", "cachewright.cli", "janitor"]
+            command += ["--config-dir", str(folder)]
             with subprocess.Popen([*command, "--timeout", "7200"], stdout=subprocess.DEVNULL) as process:
                 while process.poll() is None:
                     most.append(used_mb(root))
@@ -219,7 +232,7 @@ def used_mb(root: Redis) -> float:
 
 
 @contextmanager
-def reading(server: RedisServer, target: Path) -> Iterator[list[tuple[float, float]]]:
+def reading(server: RedisServer, target: Path, *, realtime: bool) -> Iterator[list[tuple[float, float]]]:
     """Read the active keyspace until the block ends; afterwards the list holds what was noted."""
     pattern = f"{{cw1:{server.cache_id}:@}}:{LIVE}:{'t' * 43}:#{'0' * 58}"
     command = [sys.executable, "-m", "bench.reclaim_reader", str(server.port), "root root", pattern]
@@ -230,6 +243,8 @@ def reading(server: RedisServer, target: Path) -> Iterator[list[tuple[float, flo
         assert reader.stdin is not None
         assert reader.stdout is not None
         reader.stdout.readline()
+        if realtime:
+            put_first(reader.pid)
         time.sleep(1)
         yield noted
         time.sleep(2)

@@ -38,8 +38,8 @@ def render(results: dict[str, Any]) -> str:
     measured = results["measured"]
     least, median, most = (number(value) for value in spread(one["load"] for one in measured))
     where = f"Measured on {results['began'][:10]} from {results['began'][11:16]} UTC on {results['machine']}"
-    if results["nice"]:
-        where += f", all of it at nice {results['nice']} beside whatever else the machine did"
+    if results["realtime"]:
+        where += ", store and reader at real-time priority beside whatever else the machine did"
     lines = [
         f"{where}; load average {least} / {median} / {most} while measuring.",
         "",
