@@ -90,7 +90,15 @@ SINGLE: Final = (
     Case("shared-credentials", changed(CREDENTIAL, spec__tenancy__mode="Single", spec__tenancy__role=GONE)),
     Case("empty-source", changed(FULL, spec__tenancy__source={}), "spec.tenancy.source"),
     Case("key-for-anybody", changed(FULL, **_SOURCELESS), "spec.tenancy"),
-    Case("no-key-no-source", changed(FULL, **_SOURCELESS, spec__upstream__apiKeySecretRef=GONE)),
+    Case(
+        "no-key-no-source",
+        changed(
+            FULL,
+            **_SOURCELESS,
+            spec__upstream__apiKeySecretRef=GONE,
+            spec__embedder__apiKeySecretRef=GONE,
+        ),
+    ),
     Case("single-with-source", changed(FULL, spec__tenancy__mode="Single")),
     *(
         Case(
@@ -120,6 +128,31 @@ SINGLE: Final = (
         for field, value in FULL["spec"]["embedder"].items()
         if field != "url"
     ),
+    Case("embedding-without-embedder", changed(FULL, spec__embedder=GONE), "spec.layers.embedding"),
+    Case(
+        "cold-without-postgres",
+        changed(FULL, spec__stores__postgres=GONE),
+        "spec.layers.embedding.cold",
+    ),
+    Case(
+        "hot-without-postgres",
+        changed(FULL, spec__stores__postgres=GONE, spec__layers__embedding__cold=GONE),
+    ),
+    Case(
+        "embedder-key-for-anybody",
+        changed(FULL, **_SOURCELESS, spec__upstream__apiKeySecretRef=GONE),
+        "spec.tenancy",
+    ),
+    Case(
+        "embedder-key-for-the-cache-alone",
+        changed(FULL, **_SOURCELESS, spec__upstream__apiKeySecretRef=GONE, spec__layers__embedding=GONE),
+    ),
+    Case(
+        "credential-and-embeddings",
+        changed(CREDENTIAL, spec__layers__embedding={}),
+        "spec.layers.embedding",
+    ),
+    Case("embeddings-alone", changed(FULL, spec__layers__exact=GONE, spec__layers__embedding={})),
     Case("builtin", changed(FULL, spec__embedder={"builtin": {}})),
     Case("embedder-without-revision", changed(FULL, spec__embedder__revision=GONE)),
     Case("no-template", changed(FULL, spec__promptTemplate={}), "spec.promptTemplate"),

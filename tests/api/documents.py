@@ -120,7 +120,10 @@ FULL: Final[Document] = {
                 }
             },
         },
-        "layers": {"exact": {"ttl": "30m", "local": {"maxEntries": 10_000, "ttl": "30s"}, "epoch": 1}},
+        "layers": {
+            "exact": {"ttl": "30m", "local": {"maxEntries": 10_000, "ttl": "30s"}, "epoch": 1},
+            "embedding": {"hotTTL": "24h", "cold": "Postgres", "shareAcrossTenants": False, "epoch": 1},
+        },
         "limits": {
             "budget": {"exact": "5ms", "total": "50ms"},
             "coalesceTimeout": "2s",
@@ -192,6 +195,7 @@ EXTERNAL: Final = changed(
 CREDENTIAL: Final = changed(
     FULL,
     spec__tenancy__source={"clientCredential": {"ttl": "5m"}},
+    spec__layers__embedding=GONE,
     spec__upstream__apiKeySecretRef=GONE,
 )
 """Tenants known by what they present to the upstream."""

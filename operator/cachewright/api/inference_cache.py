@@ -38,6 +38,38 @@ UPSTREAM_KEY_XOR_CLIENTS: Final = Rule(
     ),
     field=".upstream.apiKeySecretRef",
 )
+EMBEDDING_NEEDS_EMBEDDER: Final = Rule(
+    cel="!has(self.layers.embedding) || has(self.embedder)",
+    message="layers.embedding needs spec.embedder",
+    field=".layers.embedding",
+)
+COLD_EMBEDDINGS_NEED_POSTGRES: Final = Rule(
+    cel=("!has(self.layers.embedding) || !has(self.layers.embedding.cold) || has(self.stores.postgres)"),
+    message="layers.embedding.cold: Postgres needs stores.postgres",
+    field=".layers.embedding.cold",
+)
+EMBEDDER_KEY_NEEDS_SOURCE: Final = Rule(
+    cel=(
+        "!has(self.layers.embedding) || !has(self.embedder) || !has(self.embedder.apiKeySecretRef)"
+        " || has(self.tenancy.source)"
+    ),
+    message=(
+        "embedder.apiKeySecretRef with layers.embedding needs tenancy.source,"
+        " else anybody could use the embedder's key"
+    ),
+    field=".tenancy",
+)
+EMBEDDING_XOR_CREDENTIAL: Final = Rule(
+    cel=(
+        "!has(self.layers.embedding) || !has(self.tenancy.source)"
+        " || !has(self.tenancy.source.clientCredential)"
+    ),
+    message=(
+        "layers.embedding and tenancy.source.clientCredential exclude each other:"
+        " only the upstream, which is not asked for vectors, knows whether a credential counts"
+    ),
+    field=".layers.embedding",
+)
 ROUTE_NAMES_ARE_UNIQUE: Final = Rule(
     cel="!has(self.routes) || self.routes.all(r, self.routes.exists_one(s, s.name == r.name))",
     message="routes must have unique names",
@@ -92,6 +124,10 @@ class InferenceCacheSpec(ApiModel):
     rules = (
         UPSTREAM_KEY_NEEDS_SOURCE,
         UPSTREAM_KEY_XOR_CLIENTS,
+        EMBEDDING_NEEDS_EMBEDDER,
+        COLD_EMBEDDINGS_NEED_POSTGRES,
+        EMBEDDER_KEY_NEEDS_SOURCE,
+        EMBEDDING_XOR_CREDENTIAL,
         ROUTE_NAMES_ARE_UNIQUE,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from cachewright.api.base import ApiModel, Rule
 from cachewright.api.durations import Duration
+from cachewright.api.embedding import EmbeddingLayer
 from cachewright.api.rotation import Epoch
 
 
@@ -37,7 +38,14 @@ class ExactLayer(ApiModel):
 class LayersSpec(ApiModel):
     """The cache layers; at least one."""
 
-    rules = (Rule(cel="has(self.exact)", message="layers needs at least one layer; add exact: {}"),)
+    rules = (
+        Rule(
+            cel="has(self.exact) || has(self.embedding)",
+            message="layers needs at least one layer; add exact: {}",
+        ),
+    )
 
     exact: ExactLayer | None = None
     """Exact answers."""
+    embedding: EmbeddingLayer | None = None
+    """Vectors that clients ask for at `/v1/embeddings`; needs `spec.embedder`."""

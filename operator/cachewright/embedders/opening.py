@@ -24,10 +24,11 @@ def open_embedder(policy: EmbedderPolicy, api_key: str | None = None, ca: str | 
     from cachewright.embedders.endpoint import EndpointEmbedder, EndpointSettings
 
     settings = EndpointSettings(policy.url, policy.identity, policy.timeout_seconds, api_key)
-    return EndpointEmbedder(settings, _tls_context(ca) if ca else None)
+    return EndpointEmbedder(settings, tls_context(ca) if ca else None)
 
 
-def _tls_context(ca: str) -> ssl.SSLContext:
+def tls_context(ca: str) -> ssl.SSLContext:
+    """Trust the authorities in a PEM text alone; raises InvalidDocument where it is none."""
     try:
         return ssl.create_default_context(cadata=ca)
     except (ssl.SSLError, ValueError) as e:

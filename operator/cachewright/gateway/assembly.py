@@ -19,6 +19,8 @@ from cachewright.embedders.opening import open_embedder
 from cachewright.embedders.protocol import Embedder
 from cachewright.errors import InvalidDocument, StoreError
 from cachewright.gateway.credentials import Credentials, CredentialSettings
+from cachewright.gateway.embedding_assembly import EmbeddingAssembly, Hot
+from cachewright.gateway.embedding_serving import EmbeddingServing
 from cachewright.gateway.janitor import JanitorLog
 from cachewright.gateway.janitor_vectors import JanitorVectors
 from cachewright.gateway.metrics import GatewayMetrics
@@ -86,6 +88,7 @@ class Assembly:
         """What it was made of, and the embedder itself."""
         self._credentials: tuple[object, Credentials] | None = None
         """What they are for, and the credentials themselves, so that a reload forgets none."""
+        self._embedding = EmbeddingAssembly(metrics, throttle, self._retire)
         self._semantic = SemanticAssembly(metrics, throttle, self._retire)
         self._known: dict[str, KnownRecord] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -99,7 +102,9 @@ class Assembly:
         target = self._make_target(configuration)
         policy = configuration.policy
         exact = self._make_exact(configuration, policy) if policy.exact else None
-        semantics = self._make_semantics(configuration, self._make_embedder(configuration))
+        embedder = self._make_embedder(configuration)
+        embeddings = self._make_embeddings(configuration, embedder)
+        semantics = self._make_semantics(configuration, embedder)
         if self._target is not None and self._target is not target:
             self._retire(self._target.upstream.aclose)
         self._target = target
@@ -113,7 +118,8 @@ class Assembly:
             store=self._store.store if self._store is not None else None,
             credentials=self._make_credentials(configuration) if exact else None,
             embedder=self._embedder[1] if self._embedder else None,
-            janitor=self._make_janitor(configuration) if exact else None,
+            janitor=self._make_janitor(configuration) if exact or embeddings else None,
+            embeddings=embeddings,
             semantics=semantics,
         )
 
@@ -150,6 +156,7 @@ class Assembly:
             await self._local.upkeep.aclose()
         if self._credentials is not None:
             await self._credentials[1].aclose()
+        await self._embedding.aclose()
         await self._semantic.aclose()
         if self._embedder is not None:
             await self._embedder[1].aclose()
@@ -175,6 +182,19 @@ class Assembly:
         if current is not None:
             self._retire(current[1].aclose)
         return made
+
+    def _make_embeddings(
+        self, configuration: Configuration, embedder: Embedder | None
+    ) -> EmbeddingServing | None:
+        policy = configuration.policy
+        if embedder is None or policy.embedding is None:
+            self._embedding.close_former()
+            return None
+        store = self._store
+        if store is None or policy.exact is None:
+            store = self._make_store(configuration.store_url, policy.total_budget_seconds)
+        hot = Hot(store.store, store.breaker, self.known_record(policy.cache_id))
+        return self._embedding.build(configuration, hot, embedder)
 
     def _make_semantics(self, configuration: Configuration, embedder: Embedder | None) -> Semantics | None:
         if self._store is None or embedder is None:

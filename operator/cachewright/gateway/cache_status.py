@@ -50,6 +50,28 @@ def miss_headers(
     return [(_NAME, f'{_CACHE}; {why}; key="{entry_id}"'.encode())]
 
 
+def embedding_headers(
+    found: int,
+    of: int,
+    *,
+    ttl_seconds: float | None = None,
+    age_seconds: float = 0.0,
+    collapsed: bool = False,
+) -> Headers:
+    """Say how many of a request's inputs had a vector, and for how long those stay, in whole seconds.
+
+    `collapsed`: no embedder was asked, but another request that asks for the same was waited for.
+    """
+    if found == of:
+        ttl = "" if ttl_seconds is None else f"; ttl={int(ttl_seconds)}"
+        return [
+            (_NAME, f"{_CACHE}; hit{ttl}".encode()),
+            (b"age", str(int(age_seconds)).encode()),
+        ]
+    how = f"fwd=partial; detail={found}-of-{of}" if found else "fwd=miss"
+    return [(_NAME, f"{_CACHE}; {how}{'; collapsed' if collapsed else ''}".encode())]
+
+
 def bypass_headers(reason: BypassReason, collapsed: bool = False) -> Headers:
     """Say why the request was not looked up; `collapsed` as for a miss."""
     how = "fwd=bypass; collapsed" if collapsed else "fwd=bypass"

@@ -23,6 +23,7 @@ from cachewright.errors import (
 )
 from cachewright.gateway.asker import NOBODY, Asker, identify
 from cachewright.gateway.cache_status import bypass_headers, unsent_headers
+from cachewright.gateway.embeddings import Embeddings
 from cachewright.gateway.exchange import Call, Exchange, narrowing_of
 from cachewright.gateway.fetching import Fetching, Lost
 from cachewright.gateway.flights import Flight, Key
@@ -38,6 +39,7 @@ from cachewright.gateway.upstream import Outgoing, UpstreamAnswer
 from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.canonical import parse_json, plain_json
 from cachewright.keys.digest import exact_digest, tenant_tag
+from cachewright.keys.embedding import EMBEDDINGS_PATH
 from cachewright.keys.generations import Dependence
 from cachewright.layers.exact import Hit, Miss
 from cachewright.layers.similar import NoMatch
@@ -57,6 +59,7 @@ class Flow:
         self._metrics = metrics
         self._similarity = Similarity(metrics, writes, semantic_writes)
         self._fetching = Fetching(metrics, writes, self._similarity)
+        self._embeddings = Embeddings(metrics, writes, self._count)
         self.serving: Serving | None = None
         """None until the mounted files were read once."""
 
@@ -112,6 +115,9 @@ class Flow:
         return Exchange(call, body, serving, verdict.path, asker, route, narrowing_of(call.headers))
 
     async def _serve(self, exchange: Exchange) -> Reply:
+        if exchange.serving.embeddings is not None and exchange.path == EMBEDDINGS_PATH:
+            answered = await self._embeddings.answer(exchange)
+            return answered if isinstance(answered, Reply) else await self._pass_on(exchange, *answered)
         exchange, payload, request = await self._read(exchange)
         if isinstance(request, BypassReason) or payload is None:
             reason = request if isinstance(request, BypassReason) else BypassReason.TOO_LARGE

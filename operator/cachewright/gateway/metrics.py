@@ -147,6 +147,12 @@ class GatewayMetrics:
         self.breaker_open = Gauge(
             "cachewright_breaker_open", "1 while a store is left alone.", ("store",), registry=self.registry
         )
+        self.embedding_inputs = Counter(
+            "cachewright_embedding_inputs",
+            "Distinct inputs of requests for embeddings, by where their vectors came from.",
+            ("tier",),
+            registry=self.registry,
+        )
         self.write_queue = Gauge("cachewright_write_queue_depth", "Writes waiting.", registry=self.registry)
         self.writes_dropped = Counter(
             "cachewright_writes_dropped",

@@ -172,6 +172,8 @@ class GatewayProcess:
                 serving = self._flow.serving
                 if serving is not None and serving.exact is not None:
                     await serving.exact.catch_up()
+                if serving is not None and serving.embeddings is not None:
+                    await serving.embeddings.layer.catch_up()
             except StoreError as e:
                 if (skipped := self._throttle.skipped("catch_up_failed")) is not None:
                     _log.warning("catch_up_failed", error=str(e), skipped=skipped)

@@ -80,6 +80,8 @@ async def carry_out(serving: Serving, record: Record | None, wanted: Wanted) -> 
         pace = Pace(sweep.keys_per_second, time.monotonic)
         report |= _told(await Counting(store, record, counters, pace, time.monotonic).run(COUNT_SECONDS))
     else:
+        if serving.embeddings is not None:
+            await serving.embeddings.layer.raise_cold(counters)  # first: the hot tier is refilled from it
         await retract(store, exact, counters, asyncio.sleep)
         report["done"] = True
     return report | {"seconds": round(time.monotonic() - started, 3)}

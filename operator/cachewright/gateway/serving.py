@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cachewright.embedders.protocol import Embedder
 from cachewright.gateway.api_keys import ApiKeys
 from cachewright.gateway.credentials import Credentials
+from cachewright.gateway.embedding_serving import EmbeddingServing
 from cachewright.gateway.semantics import Semantics
 from cachewright.gateway.upstream import Upstream
 from cachewright.layers.exact import ExactLayer
@@ -36,5 +37,7 @@ class Serving:
     """Set where the policy names one."""
     janitor: Janitor | None = None
     """None where there is no store to tidy."""
+    embeddings: EmbeddingServing | None = None
+    """Set where the policy has the embedding layer."""
     semantics: Semantics | None = None
     """Set where the policy has the semantic layer."""

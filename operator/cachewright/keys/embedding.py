@@ -16,7 +16,7 @@ from cachewright.keys.context import Context
 from cachewright.keys.digest import ExactQuestion
 from cachewright.keys.embedding_identity import EmbeddingIdentity
 from cachewright.keys.fields import encode_fields
-from cachewright.keys.generations import tenant_counter
+from cachewright.keys.generations import layer_counter, tenant_counter
 from cachewright.keys.scheme import KEY_SCHEME
 
 EMBEDDING: Final = "Embedding"
@@ -61,7 +61,7 @@ def embedding_question(given: str | list[int], settings: Mapping[str, Any]) -> E
 
 def embedding_counters(tenant_tag: str) -> tuple[str, ...]:
     """Name the counters that retract the vectors of a tenant."""
-    return tenant_counter(tenant_tag), f"l:{EMBEDDING}"
+    return tenant_counter(tenant_tag), layer_counter(EMBEDDING)
 
 
 def normal_input(given: str | list[int]) -> bytes:

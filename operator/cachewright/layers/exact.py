@@ -51,6 +51,8 @@ class ExactSettings:
     ttl_seconds: float
     budget_seconds: float
     """Longest that a look-up may keep a request waiting."""
+    layer: str = LAYER
+    """Name in the record of the layer whose entries these are; others keep theirs by the same rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class ExactLayer:
         self._local = local
         self._clock = clock
         self._generations = KnownGenerations()
-        self._mending = Mending(store, settings.cache_id, LAYER, known)
+        self._mending = Mending(store, settings.cache_id, settings.layer, known)
         self._leases = Leases(store, breaker, settings.budget_seconds)
         self._late: set[asyncio.Task[Hit | Miss | BypassReason]] = set()
 
@@ -296,7 +298,7 @@ class ExactLayer:
             self._local.keys_changed([name.key])
 
     def _usable(self, record: Record | None) -> LayerRecord | None:
-        layer = record.layers.get(LAYER) if record else None
+        layer = record.layers.get(self._settings.layer) if record else None
         return layer if layer and layer.binding == self._settings.binding else None
 
     def _judge(self, value: bytes | None, place: Miss) -> Hit | Miss:

@@ -19,7 +19,7 @@ POLICY_DATA_KEY: Final = "policy.json"
 """Key in the ConfigMap and file name where it is mounted."""
 
 LATER_PARTS: Final = frozenset(
-    {"embedder", "postgres", "qdrant", "question_between", "semantic", "sweep", "threshold"}
+    {"embedder", "embedding", "postgres", "qdrant", "question_between", "semantic", "sweep", "threshold"}
 )
 """Parts that are left out where an object does not use them, so that a newer release rolls no gateway."""
 
@@ -114,6 +114,18 @@ class EmbedderPolicy(_Document):
     """True: certificates are checked against the mounted file `embedder-ca/ca.crt`."""
 
 
+class EmbeddingPolicy(_Document):
+    """The embedding layer."""
+
+    binding: str
+    """A keyspace is used only when the record names this binding for it; see `keys.embedding`."""
+    hot_ttl_seconds: float
+    shared: bool
+    """True: all tenants share vectors."""
+    cold: bool
+    """True: vectors stay in PostgreSQL."""
+
+
 class QdrantPolicy(_Document):
     """The Qdrant server."""
 
@@ -186,6 +198,7 @@ class GatewayPolicy(_Document):
     exact: ExactPolicy | None
     semantic: SemanticPolicy | None = None
     embedder: EmbedderPolicy | None = None
+    embedding: EmbeddingPolicy | None = None
     qdrant: QdrantPolicy | None = None
     postgres: PostgresPolicy | None = None
     total_budget_seconds: float

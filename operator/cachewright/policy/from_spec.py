@@ -13,11 +13,13 @@ from cachewright.api.routes import Route
 from cachewright.api.stores import StoresSpec
 from cachewright.api.sweep import SweepSpec
 from cachewright.api.tenancy import TenancySpec
+from cachewright.keys.embedding import embedding_binding
 from cachewright.keys.embedding_identity import identity_of
 from cachewright.keys.fingerprints import exact_binding
 from cachewright.policy.document import (
     DEFAULT_VARY_HEADERS,
     EmbedderPolicy,
+    EmbeddingPolicy,
     ExactPolicy,
     GatewayPolicy,
     PostgresPolicy,
@@ -53,6 +55,7 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         routes=_routes(spec),
         exact=_exact(spec),
         embedder=_embedder(spec.embedder) if spec.embedder else None,
+        embedding=_embedding(spec, key_id),
         qdrant=_qdrant(spec.stores),
         postgres=_postgres(spec.stores),
         total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
@@ -135,6 +138,18 @@ def _embedder(embedder: EmbedderSpec) -> EmbedderPolicy:
         timeout_seconds=parse_duration_seconds(timeout) if timeout else EMBEDDER_TIMEOUT_SECONDS,
         sends_key=embedder.api_key_secret_ref is not None,
         has_own_ca=embedder.ca_secret_ref is not None,
+    )
+
+
+def _embedding(spec: InferenceCacheSpec, key_id: str) -> EmbeddingPolicy | None:
+    layer = spec.layers.embedding
+    if layer is None or spec.embedder is None:
+        return None
+    return EmbeddingPolicy(
+        binding=embedding_binding(identity_of(spec.embedder), key_id, layer.share_across_tenants),
+        hot_ttl_seconds=parse_duration_seconds(layer.hot_ttl),
+        shared=layer.share_across_tenants,
+        cold=layer.cold is not None,
     )
 
 

@@ -63,6 +63,8 @@ class BypassReason(StrEnum):
     """The record is bound to another policy than ours."""
     STORE = "store"
     """The store failed or gave no answer within the budget."""
+    EMBEDDER_MISMATCH = "embedder_mismatch"
+    """The embedder is not the one that the keyspace was filled with."""
 
 
 class SemanticReason(StrEnum):

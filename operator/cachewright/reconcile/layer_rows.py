@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cachewright.api.inference_cache import InferenceCacheSpec
+from cachewright.keys.embedding import EMBEDDING, embedding_binding, embedding_fingerprint
+from cachewright.keys.embedding_identity import identity_of
 from cachewright.keys.fingerprints import exact_binding, exact_fingerprint, keyspace_id
 
 EXACT: Final = "Exact"
@@ -57,5 +59,19 @@ def _exact(spec: InferenceCacheSpec, key_id: str) -> LayerRow | None:
     )
 
 
-BUILDERS: Final[tuple[Builder, ...]] = (_exact,)
+def _embedding(spec: InferenceCacheSpec, key_id: str) -> LayerRow | None:
+    layer, embedder = spec.layers.embedding, spec.embedder
+    if layer is None or embedder is None:
+        return None
+    identity, shared = identity_of(embedder), layer.share_across_tenants
+    return LayerRow(
+        name=EMBEDDING,
+        keyspace_id=keyspace_id(embedding_fingerprint(identity, key_id, shared)),
+        binding=embedding_binding(identity, key_id, shared),
+        model_version=None,
+        epoch=layer.epoch,
+    )
+
+
+BUILDERS: Final[tuple[Builder, ...]] = (_exact, _embedding)
 """Each gives the row of one layer, or None where the spec leaves the layer out."""
