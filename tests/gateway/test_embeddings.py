@@ -35,6 +35,7 @@ EMBEDDER = "bge-small"
 IDENTITY = EmbeddingIdentity("endpoint", EMBEDDER, "1", DIMENSIONS, 512)
 OTHER_TENANT = {"X-Tenant-Id": "globex"}
 FULL_MISS = "cachewright; fwd=miss"
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ async def once(condition: Callable[[], bool]) -> None:
     async def holds() -> bool:
         return condition()
 
-    await until(holds)
+    await until(holds, PATIENCE_SECONDS)
 
 
 async def stored(gateway: Gateway, n_vectors: int) -> None:
@@ -109,7 +110,7 @@ async def stored(gateway: Gateway, n_vectors: int) -> None:
             keys = [key async for key in client.scan_iter("*" + "e" * 16 + "-*")]
         return len(keys) >= n_vectors + 1
 
-    await until(enough)
+    await until(enough, PATIENCE_SECONDS)
 
 
 async def test_the_second_request_is_a_hit_with_the_same_vector(
@@ -365,10 +366,10 @@ async def test_an_embedder_that_was_replaced_is_found_out(
         async def is_forgiven() -> bool:
             return (await ask(embedding, "a")).is_hit
 
-        await until(is_noticed)
+        await until(is_noticed, PATIENCE_SECONDS)
         assert await embedding.metric("cachewright_embedder_mismatch") == 1
         server.change = lambda document: document
-        await until(is_forgiven)
+        await until(is_forgiven, PATIENCE_SECONDS)
         assert vectors(await ask(embedding, "a")) == [vector_of("a")]
 
 
@@ -452,7 +453,7 @@ async def test_what_redis_lost_comes_from_the_cold_tier_and_goes_back(
     async def is_hot() -> bool:
         return "hit; ttl=" in (await ask(cold, ["a", "b"])).cache
 
-    await until(is_hot)
+    await until(is_hot, PATIENCE_SECONDS)
     assert all(PROBE_TEXT in asked["input"] for asked in server.requests)
 
 
