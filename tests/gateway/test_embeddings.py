@@ -317,6 +317,19 @@ async def test_a_raised_tenant_counter_retracts_vectors(gateway: Gateway) -> Non
     assert (await ask(gateway, "a")).cache == FULL_MISS
 
 
+async def test_a_cache_of_embeddings_alone_is_whole(embedding: Gateway) -> None:
+    """Without the exact layer there are hits, retraction by the admin port, and answers of the model."""
+    embedding.enact(exact=None)
+    async with running(embedding):
+        await ask(embedding, "a")
+        await stored(embedding, 1)
+        assert (await ask(embedding, "a")).is_hit
+        assert (await embedding.call()).reason == "disabled"
+        told = await embedding.admin("/retract", {"tenant": "acme", "dryRun": False})
+        assert (told.status, told.json()["done"]) == (200, True)
+        assert (await ask(embedding, "a")).cache == FULL_MISS
+
+
 async def test_another_keyspace_has_none_of_the_vectors(gateway: Gateway) -> None:
     """The first request after a switch misses, and a bump of the language model switches nothing."""
     await ask(gateway, "a")
@@ -461,11 +474,7 @@ async def test_what_was_retracted_stays_so_after_redis_lost_its_counters(cold: G
     """The cold tier keeps count by itself."""
     await ask(cold, "a")
     await once(lambda: rows(dsn) >= 1)
-    tag = tenant_tag(bytes.fromhex("ab" * 32), b"acme")
-    serving = cold.process._flow.serving
-    assert serving is not None
-    assert serving.embeddings is not None
-    await serving.embeddings.layer.raise_cold([tenant_counter(tag)])
+    assert (await cold.admin("/retract", {"tenant": "acme", "dryRun": False})).status == 200
     await emptied(cold)
     assert (await ask(cold, "a")).cache == FULL_MISS
 

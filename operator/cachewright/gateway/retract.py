@@ -72,7 +72,8 @@ async def carry_out(serving: Serving, record: Record | None, wanted: Wanted) -> 
     counters = target.counters(serving.digest_key, _layers(record))
     report: dict[str, Any] = {"target": str(target.kind), "dryRun": wanted.dry_run}
     started = time.monotonic()
-    store, exact = serving.store, serving.exact
+    store, embeddings = serving.store, serving.embeddings
+    exact = serving.exact or (embeddings.layer.hot if embeddings else None)
     if store is None or exact is None or record is None or not counters:
         raise InvalidInput("this cache has no layer")
     if wanted.dry_run:
@@ -80,8 +81,8 @@ async def carry_out(serving: Serving, record: Record | None, wanted: Wanted) -> 
         pace = Pace(sweep.keys_per_second, time.monotonic)
         report |= _told(await Counting(store, record, counters, pace, time.monotonic).run(COUNT_SECONDS))
     else:
-        if serving.embeddings is not None:
-            await serving.embeddings.layer.raise_cold(counters)  # first: the hot tier is refilled from it
+        if embeddings is not None:
+            await embeddings.layer.raise_cold(counters)  # first: the hot tier is refilled from it
         await retract(store, exact, counters, asyncio.sleep)
         report["done"] = True
     return report | {"seconds": round(time.monotonic() - started, 3)}

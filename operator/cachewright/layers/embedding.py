@@ -76,7 +76,8 @@ class EmbeddingLayer:
 
     def __init__(self, hot: ExactLayer, cold: ColdTier | None, key: bytes, cache_id: str) -> None:
         """`hot` must be made for the layer Embedding; `key` is the cache's digest key."""
-        self._hot = hot
+        self.hot = hot
+        """The hot tier."""
         self._cold = cold
         self._key = key
         self._cache_id = cache_id
@@ -127,7 +128,7 @@ class EmbeddingLayer:
 
     async def catch_up(self) -> None:
         """Ask the store for a newer record where ours cannot be used; raises StoreError."""
-        await self._hot.catch_up()
+        await self.hot.catch_up()
 
     def _dependence(
         self, tenant_tag: str, given: Input, settings: Mapping[str, Any]
@@ -137,7 +138,7 @@ class EmbeddingLayer:
         return exact_digest(self._key, tenant_tag, question), dependence
 
     async def _look_into_hot(self, tenant_tag: str, digest: str, dependence: Dependence) -> Looked:
-        found = await self._hot.look_up(tenant_tag, digest, dependence)
+        found = await self.hot.look_up(tenant_tag, digest, dependence)
         if isinstance(found, Miss):
             return Place(found, digest)
         if isinstance(found, Hit):
@@ -184,7 +185,7 @@ class EmbeddingLayer:
             await cold.write(self._cache_id, keyspace, tenant_tag, generation, rows)
 
     async def _write_hot(self, computed: Computed, longest_seconds: float | None) -> RefusalReason | None:
-        return await self._hot.write(
+        return await self.hot.write(
             computed.place.miss,
             CONTENT_TYPE,
             computed.vector,

@@ -95,7 +95,9 @@ class Mending:
             await asyncio.shield(self._disowning)
 
     async def _retract_all(self) -> None:
-        await self._store.raise_generations(self._cache_id, [layer_counter(self._layer)])
+        # Of all layers: they share what is known of the marks, so no other one will notice.
+        layers = {self._layer, *(self._known.best.layers if self._known.best else ())}
+        await self._store.raise_generations(self._cache_id, [layer_counter(name) for name in sorted(layers)])
         self._highest.settle()
 
     def _disowned(self, task: asyncio.Task[None]) -> None:
