@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import pytest
 from redis.asyncio import Redis
@@ -14,6 +16,7 @@ from cachewright.errors import StoreError, StoreRefused, StoreUnavailable
 from cachewright.keys.digest import EntryName
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, PastKeyspace, Record
+from cachewright.layers.entry import Entry, encode_dependence, encode_entry
 from cachewright.layers.janitor import Drop, Janitor, JanitorSettings, Removal
 from cachewright.stores.memory import MemoryCacheStore
 from cachewright.stores.protocols import CacheStore
@@ -100,8 +103,8 @@ class World:
             assert marks is not None
             assert await self.store.write(name, b"x" * 100, 600, marks)
 
-        for start in range(0, count, 50):
-            await asyncio.gather(*map(write, names[start : start + 50]))
+        for start in range(0, count, 10):
+            await asyncio.gather(*map(write, names[start : start + 10]))
         return names
 
     async def left_of(self, names: list[EntryName]) -> int:
@@ -374,3 +377,66 @@ async def test_a_store_that_is_away_raises(flavor: Flavor) -> None:
         with pytest.raises(StoreError):
             await world.janitor().work(world.record)
         await world.store.aclose()
+
+
+class CountingHeads(MemoryCacheStore):
+    """A store that counts how many entries were looked into."""
+
+    heads: ClassVar[list[int]] = []
+
+    async def read_heads(self, names: Sequence[EntryName], most_bytes: int) -> list[bytes]:
+        """Count, and read."""
+        self.heads.append(len(names))
+        return await MemoryCacheStore.read_heads(self, names, most_bytes)
+
+
+def answer(name: EntryName, depends_on: dict[str, int]) -> bytes:
+    """Encode an entry that depends on counters."""
+    dependence = encode_dependence(list(depends_on), list(depends_on.values()))
+    return encode_entry(Entry("application/json", b"{}", WALL, 600, dependence=dependence), name, b"k" * 32)
+
+
+async def stored(world: World, keyspace: Keyspace, depends_on: dict[str, int], count: int) -> list[EntryName]:
+    """Store answers that depend on counters at these values."""
+    names = []
+    for number in range(count):
+        text = f"{sorted(depends_on.items())} {number}"
+        name = EntryName(world.cache_id, keyspace, "tag", hashlib.sha256(text.encode()).hexdigest())
+        marks = (await world.store.find(name)).marks
+        assert marks is not None
+        assert await world.store.write(name, answer(name, depends_on), 600, marks)
+        names.append(name)
+    return names
+
+
+async def test_a_sweep_removes_what_was_retracted(world: World) -> None:
+    """From active and retained keyspaces; what depends on nothing that was raised, or came later, stays."""
+    old = await world.switch("a")
+    documents = {f"d:{number:024d}": 0 for number in range(30)}
+    gone = await stored(world, old, {"t:acme": 0, "d:manual": 0}, 20)
+    kept = await stored(world, old, {"t:acme": 0, "d:other": 0}, 20)
+    active = await world.switch("b")
+    await world.give_up(KeyspaceState.RETAINED, old)
+    gone += await stored(world, active, {"t:beta": 0, **documents, "d:manual": 0}, 3)
+    kept += await stored(world, active, {"t:beta": 0, **documents}, 3)
+    await world.store.raise_generations(world.cache_id, ["d:manual"])
+    kept += await stored(world, active, {"t:acme": 0, "d:manual": 1}, 5)
+    await world.janitor().work(world.record)
+    assert await world.left_of(gone) == 0
+    assert await world.left_of(kept) == len(kept)
+    (report,) = world.notes.sweeps
+    assert (report.removed, report.entries) == (23, {old: 20, active: 8})
+
+
+async def test_entries_are_looked_into_only_after_a_change(memory: World) -> None:
+    """A sweep that finds the marks as the last one left them has nothing to look for in them."""
+    CountingHeads.heads.clear()
+    memory.store = CountingHeads(memory.clock)
+    active = await memory.switch("a")
+    await stored(memory, active, {"t:acme": 0}, 7)
+    for raised, looked_into in ((False, [7]), (False, [7]), (True, [7, 7])):
+        if raised:
+            await memory.store.raise_generations(memory.cache_id, ["d:manual"])
+        memory.clock.now += 2 * HOUR
+        await memory.janitor().work(memory.record)
+        assert CountingHeads.heads == looked_into

@@ -126,6 +126,14 @@ def generations_in(head: bytes) -> dict[str, int] | None:
         return None
 
 
+def head_bytes_of(head: bytes) -> int:
+    """Tell how many of an entry's first bytes hold the counters it depends on; 0 where it is none."""
+    if len(head) < _PREFIX_BYTES + _HEAD.size or head[0] != ENTRY_FORMAT:
+        return 0
+    *_, type_length, source_length, length, _ = _HEAD.unpack_from(head, _PREFIX_BYTES)
+    return int(_PREFIX_BYTES + _HEAD.size + type_length + source_length + length)
+
+
 def _decode_dependence(text: bytes) -> dict[str, int]:
     pairs = (line.rpartition(" ") for line in text.decode().split("\n") if line)
     return {counter: int(generation) for counter, _, generation in pairs}

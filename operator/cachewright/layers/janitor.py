@@ -201,21 +201,28 @@ class Janitor:
             raise StoreRefused(f"the store that holds the rest of keyspace {past.keyspace} is not configured")
 
     async def _sweep(self, record: Record) -> None:
-        progress = _Progress(removed=0, told_at=self._clock())
-        started = self._clock()
+        cache_id, started = self._settings.cache_id, self._clock()
+        progress = _Progress(removed=0, told_at=started)
 
         async def made(removed: int) -> None:
             self._listener.removed(removed, Removal.SWEEP)
             await self._is_time_to_tell(progress)
 
-        sweep = Sweep(self._store, record, self._pace())
+        last, changes = await self._store.read_sweep(cache_id), await self._changes()
+        finds_retracted = last is None or last.changes != changes
+        sweep = Sweep(self._store, record, self._pace(), finds_retracted=finds_retracted)
         await sweep.run(made)
-        report = SweepReport(sweep.entries, sweep.removed, self._wall_clock(), self._clock() - started)
+        took_seconds = self._clock() - started
+        report = SweepReport(sweep.entries, sweep.removed, self._wall_clock(), took_seconds, changes)
         pause_seconds = self._settings.sweep_interval_seconds
-        await self._store.write_sweep(self._settings.cache_id, report, pause_seconds)
+        await self._store.write_sweep(cache_id, report, pause_seconds)
         self._listener.swept(report)
         for sweep_elsewhere in self._settings.sweeps:
             self._listener.removed(await sweep_elsewhere(record, self._pace()), Removal.SWEEP)
+
+    async def _changes(self) -> int:
+        marks = (await self._store.read_marks(self._settings.cache_id)).get(TAGS[0])
+        return marks.changes if marks else 0
 
     async def _is_time_to_tell(self, progress: _Progress) -> bool:
         """Keep the lock, now and then; raises LostLock where somebody else has it."""

@@ -21,6 +21,7 @@ class MemoryReclaimStore:
     clock: Callable[[], float]
     _entries: dict[str, tuple[bytes, float]]
     _locks: dict[str, tuple[str, float]]
+    _generations: dict[str, dict[str, int]]
     _reclaims: dict[str, dict[Keyspace, ReclaimReport]]
     """By the key of the cache's janitor."""
     _sweeps: dict[str, tuple[SweepReport, float]]
@@ -46,6 +47,13 @@ class MemoryReclaimStore:
         for key in there:
             self._forget(key)
         return len(there)
+
+    async def read_generations_at(
+        self, cache_id: str, places: Sequence[tuple[str, Sequence[str]]]
+    ) -> list[tuple[int, ...]]:
+        """Read counters, which are the same under all hash tags."""
+        raised = self._generations.get(cache_id, {})
+        return [tuple(raised.get(counter, 0) for counter in counters) for _, counters in places]
 
     async def hold_janitor(self, cache_id: str, token: str, ttl_seconds: float) -> bool:
         """Take the janitor's lock, or keep it, unless somebody else holds it."""

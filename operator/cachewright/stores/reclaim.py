@@ -92,6 +92,8 @@ class SweepReport:
     ended_at: float = 0.0
     """Seconds since the epoch, by the clock of the gateway that swept."""
     took_seconds: float = 0.0
+    changes: int = 0
+    """Of the marks under the first hash tag when it began: what was retracted before is gone with it."""
 
     def to_json(self) -> str:
         """Render as JSON; the same report gives the same text."""
@@ -101,6 +103,7 @@ class SweepReport:
             "removed": self.removed,
             "endedAt": self.ended_at,
             "tookSeconds": self.took_seconds,
+            "changes": self.changes,
         }
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -116,6 +119,7 @@ class SweepReport:
                 removed=int(document["removed"]),
                 ended_at=float(document["endedAt"]),
                 took_seconds=float(document["tookSeconds"]),
+                changes=int(document["changes"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise InvalidDocument(f"not a report: {e}") from e
@@ -149,6 +153,11 @@ class ReclaimStore(ReclaimReports, Protocol):
 
         Raises InvalidInput, and removes nothing, where one of them lies outside.
         """
+
+    async def read_generations_at(
+        self, cache_id: str, places: Sequence[tuple[str, Sequence[str]]]
+    ) -> list[tuple[int, ...]]:
+        """Read counters, each place's under its own hash tag, as a look-up there would, in one round trip."""
 
     async def hold_janitor(self, cache_id: str, token: str, ttl_seconds: float) -> bool:
         """Take the janitor's lock, or keep it, until its TTL ends; False while somebody else holds it.

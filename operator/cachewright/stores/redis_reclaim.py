@@ -15,7 +15,7 @@ from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from cachewright.errors import InvalidDocument, InvalidInput, StoreError, StoreRefused, StoreUnavailable
-from cachewright.keys.digest import key_pattern
+from cachewright.keys.digest import key_pattern, record_key
 from cachewright.keys.entry_key import (
     janitor_key,
     janitor_lock_key,
@@ -102,6 +102,19 @@ class RedisReclaimStore(RedisReclaimReports):
                     pipeline.execute_command("UNLINK", *together)
                 removed += sum(await pipeline.execute())
         return removed
+
+    async def read_generations_at(
+        self, cache_id: str, places: Sequence[tuple[str, Sequence[str]]]
+    ) -> list[tuple[int, ...]]:
+        """Read counters, each place's under its own hash tag."""
+        if not places:
+            return []
+        async with self._link.use("read generations") as client:
+            pipeline = client.pipeline(transaction=False)
+            for tag, counters in places:
+                pipeline.hmget(record_key(cache_id, tag), *counters)
+            held: list[list[bytes | None]] = await pipeline.execute()
+        return [tuple(int(value or 0) for value in values) for values in held]
 
     async def hold_janitor(self, cache_id: str, token: str, ttl_seconds: float) -> bool:
         """Take the janitor's lock, or keep it, unless somebody else holds it."""
