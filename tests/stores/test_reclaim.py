@@ -36,8 +36,8 @@ async def fill(subject: Subject, keyspace: Keyspace, count: int) -> list[str]:
         assert marks is not None
         assert await subject.store.write(name, b"x" * 100, 600, marks)
 
-    for start in range(0, count, 50):
-        await asyncio.gather(*map(write, names[start : start + 50]))
+    for start in range(0, count, 10):
+        await asyncio.gather(*map(write, names[start : start + 10]))
     return sorted(name.key for name in names)
 
 
