@@ -61,6 +61,39 @@ SINGLE: Final = (
         changed(FULL, spec__routes=[{"name": "a", "layers": ["Exact", "Exact"]}]),
         "spec.routes[0].layers[1]",
     ),
+    Case(
+        "guard-twice",
+        changed(FULL, spec__layers__semantic__guard=["Names", "Names"]),
+        "spec.layers.semantic.guard[1]",
+    ),
+    Case("semantic-alone", changed(FULL, spec__layers__exact=GONE), "spec.layers.semantic"),
+    Case("semantic-without-embedder", changed(FULL, spec__embedder=GONE), "spec.embedder"),
+    Case("semantic-without-qdrant", changed(FULL, spec__stores__qdrant=GONE), "spec.layers.semantic.store"),
+    Case(
+        "semantic-without-postgres",
+        changed(FULL, spec__stores__postgres=GONE, spec__layers__semantic__store="Postgres"),
+        "spec.layers.semantic.store",
+    ),
+    Case("semantic-in-postgres", changed(FULL, spec__layers__semantic__store="Postgres")),
+    Case(
+        "semantic-in-qdrant-alone",
+        changed(FULL, spec__stores__postgres=GONE, spec__layers__embedding=GONE),
+    ),
+    Case("semantic-routes-without-the-layer", changed(FULL, spec__layers__semantic=GONE), "spec.routes"),
+    Case("exact-routes-without-the-layer", changed(FULL, spec__layers__semantic=GONE, spec__routes=GONE)),
+    *(
+        Case(f"route-{name}", changed(FULL, spec__routes=[{"name": "a", **route}]), broken)
+        for name, route, broken in (
+            ("semantic-alone", {"layers": ["Semantic"]}, "spec.routes[0].layers"),
+            ("both-layers", {"layers": ["Semantic", "Exact"]}, None),
+            ("threshold-without-semantic", {"threshold": 0.9}, "spec.routes[0].threshold"),
+            (
+                "question-without-semantic",
+                {"question": {"between": {"start": "<q>", "end": "</q>"}}},
+                "spec.routes[0].question",
+            ),
+        )
+    ),
     Case("authority-without-https", changed(FULL, **_HTTP), "spec.upstream.caSecretRef"),
     Case("http-without-authority", changed(FULL, **_HTTP, spec__upstream__caSecretRef=GONE)),
     Case(
@@ -335,7 +368,7 @@ def _every_field() -> dict[str, Document]:
 
 
 def _wrong_types() -> Iterator[Case]:
-    wrong = {"string": 5, "integer": "5", "boolean": "true", "array": {}, "object": []}
+    wrong = {"string": 5, "integer": "5", "number": "5", "boolean": "true", "array": {}, "object": []}
     for path, base in _every_field().items():
         schema = schema_at(path)
         if not schema.get(INT_OR_STRING):

@@ -77,10 +77,33 @@ def mended(document: Document) -> Document:
         for number, route in enumerate(spec.get("routes", ()))
     ]
     for route in spec["routes"]:
-        marks = route.get("extractDocuments", {}).get("between")
-        if marks and marks["start"] in marks["end"]:
-            marks["start"] += marks["end"]
+        for field in ("extractDocuments", "question"):
+            marks = route.get(field, {}).get("between")
+            if marks and marks["start"] in marks["end"]:
+                marks["start"] += marks["end"]
+    _mend_semantic(spec)
     return document
+
+
+def _mend_semantic(spec: Document) -> None:
+    """Give the semantic layer what it needs, or take away what needs it."""
+    embedder, semantic = spec.get("embedder", {}), spec["layers"].get("semantic")
+    if "url" in embedder or "builtin" not in embedder:
+        spec["embedder"] = {"builtin": {}}
+    else:
+        spec["embedder"] = {"builtin": embedder["builtin"]}
+    spec["stores"].setdefault("qdrant", {"external": {"url": "http://qdrant:6333"}})
+    if not spec["stores"]["qdrant"]["external"]["url"].startswith("https"):
+        spec["stores"]["qdrant"]["external"].pop("caSecretRef", None)
+    if semantic is not None:
+        semantic.update({"store": "Qdrant", "maxEntries": 100_000_000})
+    for route in spec["routes"]:
+        if semantic is None or "Semantic" not in route.get("layers", ()):
+            route.pop("question", None)
+            route.pop("threshold", None)
+            route["layers"] = [layer for layer in route.get("layers", ["Exact"]) if layer != "Semantic"]
+        elif "Exact" not in route["layers"]:
+            route["layers"].append("Exact")
 
 
 @st.composite
@@ -110,6 +133,8 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:
             return st.booleans()
         case "integer":
             return st.integers(schema["minimum"], schema["maximum"])
+        case "number":
+            return st.floats(schema["minimum"], schema["maximum"])
         case "string":
             return _texts(schema)
         case "array":

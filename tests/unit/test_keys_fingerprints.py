@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cachewright.crd.validation import load
-from cachewright.keys.fingerprints import exact_binding, exact_fingerprint
+from cachewright.keys.fingerprints import (
+    exact_binding,
+    exact_fingerprint,
+    semantic_binding,
+    semantic_fingerprint,
+)
 from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document, changed
 
 KEY_ID = "cafe0123"
@@ -53,3 +58,51 @@ def test_a_template_is_part_of_the_fingerprint_but_not_of_the_binding() -> None:
     fingerprints = {exact_fingerprint(spec, KEY_ID) for spec in (with_one, with_other, without)}
     assert len(fingerprints) == 3
     assert len({exact_binding(spec, KEY_ID) for spec in (with_one, with_other, without)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "binding", "fingerprint"),
+    [
+        (
+            FULL,
+            "bc12e74247ff47e875c1a299db055dca30226ace74c08791c3829f2d8896259e",
+            "66f3ccf50e10a856eb95b2bc74b3a0337ee2d1c8078d9c863dac451788835074",
+        ),
+        (
+            EXTERNAL,
+            "4b6cc9020213be5cac605b6d89b4f50ad288450cc3d356cd12e23dbe99a54933",
+            "1b68572f727974e7047546168a5f5501cf8826f6b4cc43563678d2365c9adfb3",
+        ),
+    ],
+    ids=["endpoint", "builtin"],
+)
+def test_fingerprints_of_the_semantic_layer_are_frozen(
+    document: Document, binding: str, fingerprint: str
+) -> None:
+    """For each kind of embedder."""
+    spec = load(document).spec
+    assert semantic_binding(spec, KEY_ID) == binding
+    assert semantic_fingerprint(spec, KEY_ID) == fingerprint
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "rotates", "binds"),
+    [
+        ("spec__model__version", "2", True, False),
+        ("spec__embedder__revision", "3", True, True),
+        ("spec__embedder__model", "other", True, True),
+        ("spec__embedder__dimensions", 512, True, True),
+        ("spec__embedder__url", "https://elsewhere:8080/v1", False, False),
+        ("spec__layers__semantic__threshold", 0.5, False, False),
+        ("spec__layers__semantic__guard", [], False, False),
+        ("spec__layers__semantic__hnsw", {"m": 8}, False, False),
+        ("spec__upstream__url", "https://other:8000/v1", True, True),
+    ],
+)
+def test_the_semantic_keyspace_depends_on_answers_and_vectors(
+    path: str, value: object, rotates: bool, binds: bool
+) -> None:
+    """And on nothing that only chooses among them."""
+    before, after = load(FULL).spec, load(changed(FULL, **{path: value})).spec
+    assert (semantic_fingerprint(before, KEY_ID) != semantic_fingerprint(after, KEY_ID)) is rotates
+    assert (semantic_binding(before, KEY_ID) != semantic_binding(after, KEY_ID)) is binds

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from cachewright.api.guard import GuardCheck
 from cachewright.crd.validation import load
-from cachewright.policy.document import GatewayPolicy, RoutePolicy, SweepPolicy, TenancyPolicy
+from cachewright.keys.fingerprints import semantic_binding
+from cachewright.policy.document import GatewayPolicy, RoutePolicy, SemanticPolicy, SweepPolicy, TenancyPolicy
 from cachewright.policy.from_spec import DEFAULT_ROUTE, build_policy
-from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document, changed
+from cachewright.policy.thresholds import UNCALIBRATED
+from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, GONE, MINIMAL, Document, changed
 from tests.api.random_objects import valid_objects
 
 
@@ -24,7 +27,9 @@ def test_every_field_of_a_route_arrives() -> None:
     route = {
         "name": "rag",
         "match": {"path": "/v1/responses"},
-        "layers": [],
+        "layers": ["Exact", "Semantic"],
+        "question": {"between": {"start": "<q>", "end": "</q>"}},
+        "threshold": 0.97,
         "sampling": "ForceZero",
         "promptTemplate": {"version": "v7"},
         "experiment": {"armHeader": "X-Arm"},
@@ -36,7 +41,9 @@ def test_every_field_of_a_route_arrives() -> None:
         RoutePolicy(
             name="rag",
             path="/v1/responses",
-            layers=(),
+            layers=("Exact", "Semantic"),
+            question_between=("<q>", "</q>"),
+            threshold=0.97,
             sampling="ForceZero",
             side_effects=True,
             prompt_template="v7",
@@ -52,6 +59,69 @@ def test_a_bare_route_asks_for_nothing() -> None:
     bare = policy_of(changed(FULL, spec__routes=[{"name": "default"}]))
     assert bare.routes == (DEFAULT_ROUTE,)
     assert policy_of(MINIMAL).routes == (DEFAULT_ROUTE,)
+
+
+def test_every_field_of_the_semantic_layer_arrives() -> None:
+    """None of them is read by nobody."""
+    semantic = {
+        "mode": "Shadow",
+        "store": "Postgres",
+        "threshold": 0.9,
+        "ttl": "2h",
+        "maxEntries": 50,
+        "maxEntriesPerTenant": 5,
+        "maxTurns": 3,
+        "guard": ["Names"],
+        "otherLanguages": "Unguarded",
+        "admission": {"minSeen": 2},
+        "exposeSimilarity": True,
+        "hnsw": {"m": 8, "efConstruct": 64, "payloadM": 12},
+        "quantization": "Scalar",
+    }
+    document = changed(FULL, spec__layers__semantic=semantic)
+    assert policy_of(document).semantic == SemanticPolicy(
+        binding=semantic_binding(load(document).spec, "cafe0123"),
+        mode="Shadow",
+        store="Postgres",
+        threshold=0.9,
+        ttl_seconds=7200,
+        max_entries=50,
+        max_entries_per_tenant=5,
+        min_seen=2,
+        max_turns=3,
+        guard=(GuardCheck.NAMES,),
+        other_languages=True,
+        expose_similarity=True,
+        hnsw_m=8,
+        hnsw_ef_construct=64,
+        hnsw_payload_m=12,
+        quantization="Scalar",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "threshold"),
+    [
+        ({"threshold": 0.5, "profile": "Legal"}, 0.5),
+        ({"profile": "Legal"}, 0.95),
+        ({"profile": "Support"}, 0.88),
+        ({}, UNCALIBRATED),
+    ],
+)
+def test_a_threshold_wins_over_a_profile_and_that_over_the_default(
+    changes: dict[str, Any], threshold: float
+) -> None:
+    """What the user says himself counts most."""
+    document = changed(FULL, spec__layers__semantic={"store": "Qdrant", **changes})
+    policy = policy_of(document).semantic
+    assert policy is not None
+    assert policy.threshold == threshold
+
+
+def test_without_routes_the_default_route_has_all_layers() -> None:
+    """Whoever declares the semantic layer wants it used."""
+    (route,) = policy_of(changed(FULL, spec__routes=GONE)).routes
+    assert route.layers == ("Exact", "Semantic")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import UnionType
 
 import pytest
 
@@ -59,7 +60,14 @@ def test_every_rule_about_a_change_holds_for_another_change() -> None:
 
 def broken_bounds(value: object, schema: Schema) -> Iterator[str]:
     """Yield the keywords of the schema that one value does not meet."""
-    kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+    kinds: dict[str, type | UnionType] = {
+        "string": str,
+        "integer": int,
+        "number": int | float,
+        "boolean": bool,
+        "array": list,
+        "object": dict,
+    }
     kind = schema.get("type")
     if kind and not isinstance(value, kinds[kind]):
         yield "type"

@@ -37,6 +37,7 @@ def test_every_problem_is_reported_at_once() -> None:
         "spec.layers",
         "spec.limits.budget.exact",
         "spec.model.version",
+        "spec.routes",
         "spec.upstream.varyHeaders[1]",
     ]
 
@@ -74,7 +75,7 @@ def test_every_problem_is_reported_at_once() -> None:
         ),
         ("spec__gateway__max_replicas", 3, "is not a known field; did you mean replicas?"),
         ("spec__gateway__image_pull_policy", "Always", "is not a known field; did you mean imagePullPolicy?"),
-        ("spec__layers__semantic", {}, "is not a known field; known here: exact"),
+        ("spec__layers__fuzzy", {}, "is not a known field; known here: exact, semantic, embedding"),
         ("metadata__label", {}, "is not a known field; did you mean labels?"),
         ("metadata__labels", {"a": 1}, 'must be text; write it in quotes: "1"'),
         ("metadata__annotations", [], "must be an object (a mapping), not a list"),
@@ -149,8 +150,8 @@ def test_rules_that_read_other_parts_still_speak() -> None:
 
 def test_a_problem_names_its_rule() -> None:
     """Pipelines can tell a broken rule from broken structure."""
-    (of_rule,) = problems(changed(FULL, spec__layers={}))
-    assert of_rule.rule == "has(self.exact)"
+    (of_rule,) = problems(changed(FULL, spec__layers={}, spec__routes=GONE))
+    assert of_rule.rule == "has(self.exact) || has(self.embedding)"
     (of_structure,) = problems(changed(FULL, spec__suspend=1))
     assert of_structure.rule == STRUCTURE
 

@@ -106,6 +106,27 @@ AUTO_NEEDS_FENCE: Final = Rule(
     message="model.version Auto needs model.workloadRef, and rotation.fence Workload or none given",
     field=".model.version",
 )
+SEMANTIC_NEEDS_EMBEDDER: Final = Rule(
+    cel="!has(self.layers.semantic) || has(self.embedder)",
+    message="layers.semantic needs embedder; add embedder: {builtin: {}}",
+    field=".embedder",
+)
+SEMANTIC_NEEDS_ITS_STORE: Final = Rule(
+    cel=(
+        "!has(self.layers.semantic)"
+        " || (self.layers.semantic.store == 'Qdrant' ? has(self.stores.qdrant) : has(self.stores.postgres))"
+    ),
+    message="layers.semantic.store must be one of the stores that are declared",
+    field=".layers.semantic.store",
+)
+SEMANTIC_ROUTES_NEED_THE_LAYER: Final = Rule(
+    cel=(
+        "!has(self.routes) || has(self.layers.semantic)"
+        " || self.routes.all(r, !r.layers.exists(l, l == 'Semantic'))"
+    ),
+    message="routes with the layer Semantic need layers.semantic",
+    field=".routes",
+)
 NAME_IS_SHORT: Final = Rule(
     cel=f"self.metadata.name.size() <= {MAX_NAME_LENGTH}",
     message=f"metadata.name must be at most {MAX_NAME_LENGTH} characters, to leave room for suffixes",
@@ -129,6 +150,9 @@ class InferenceCacheSpec(ApiModel):
         EMBEDDER_KEY_NEEDS_SOURCE,
         EMBEDDING_XOR_CREDENTIAL,
         ROUTE_NAMES_ARE_UNIQUE,
+        SEMANTIC_NEEDS_EMBEDDER,
+        SEMANTIC_NEEDS_ITS_STORE,
+        SEMANTIC_ROUTES_NEED_THE_LAYER,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,
         CACHE_ID_IS_IMMUTABLE,

@@ -10,6 +10,7 @@ from cachewright.api.base import ApiModel, Rule
 from cachewright.api.durations import Duration
 from cachewright.api.embedding import EmbeddingLayer
 from cachewright.api.rotation import Epoch
+from cachewright.api.semantic import SemanticLayer
 
 
 class LocalCopies(ApiModel):
@@ -43,9 +44,17 @@ class LayersSpec(ApiModel):
             cel="has(self.exact) || has(self.embedding)",
             message="layers needs at least one layer; add exact: {}",
         ),
+        Rule(
+            cel="!has(self.semantic) || has(self.exact)",
+            message="layers.semantic needs layers.exact, which is asked first; add exact: {}",
+            field=".semantic",
+        ),
     )
 
     exact: ExactLayer | None = None
     """Exact answers."""
+    semantic: SemanticLayer | None = None
+    """Answers to similar questions, where the exact layer has none; needs `embedder`. Routes that are named
+    use it only where their `layers` say so."""
     embedding: EmbeddingLayer | None = None
     """Vectors that clients ask for at `/v1/embeddings`; needs `spec.embedder`."""

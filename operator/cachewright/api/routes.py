@@ -9,8 +9,9 @@ from pydantic import Field
 from cachewright.api.base import ApiModel, Rule
 from cachewright.api.model import UpstreamPath
 from cachewright.api.references import HeaderName
+from cachewright.api.semantic import Threshold
 
-RouteLayer = Literal["Exact"]
+RouteLayer = Literal["Exact", "Semantic"]
 """Layers that a route can look into."""
 
 
@@ -49,6 +50,14 @@ class ExtractDocuments(ApiModel):
     """Each id stands between these two marks, anywhere in the body's texts."""
 
 
+class QuestionSpan(ApiModel):
+    """Where the question stands in the user's last text, or in the prompt of `/v1/completions`."""
+
+    between: Between
+    """It stands between these two marks, each of which must be there exactly once; all else is compared
+    exactly."""
+
+
 class Experiment(ApiModel):
     """An experiment whose arms never share answers."""
 
@@ -65,6 +74,24 @@ class PromptTemplate(ApiModel):
 
 class Route(ApiModel):
     """Rules for the requests that match; the first matching route wins."""
+
+    rules = (
+        Rule(
+            cel="!self.layers.exists(l, l == 'Semantic') || self.layers.exists(l, l == 'Exact')",
+            message="layers with Semantic need Exact too, which is asked first",
+            field=".layers",
+        ),
+        Rule(
+            cel="!has(self.question) || self.layers.exists(l, l == 'Semantic')",
+            message="question needs the layer Semantic in the route's layers",
+            field=".question",
+        ),
+        Rule(
+            cel="!has(self.threshold) || self.layers.exists(l, l == 'Semantic')",
+            message="threshold needs the layer Semantic in the route's layers",
+            field=".threshold",
+        ),
+    )
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
     """Name of the route in metrics and `Cache-Status`; unique."""
@@ -89,5 +116,10 @@ class Route(ApiModel):
     same. Required: a request that names none is not cached."""
     extract_documents: ExtractDocuments | None = None
     """How ids of documents are found in the text."""
+    question: QuestionSpan | None = None
+    """Where the question stands in the text, for the layer Semantic; without it, the user's last text is the
+    question. Routes with documents need it to be matched by similarity."""
+    threshold: Threshold | None = None
+    """Least cosine of a match on this route; wins over the layer's."""
     side_effects: bool = False
     """True for requests that make something happen; they are never cached."""

@@ -116,6 +116,7 @@ _TELLERS: Final[dict[str, Teller]] = {
     "string_type": _not_text,
     "literal_error": _not_a_choice,
     "string_pattern_mismatch": _not_matching,
+    "float_type": _must_be("a number"),
     "int_type": _must_be("a whole number"),
     "int_from_float": _must_be("a whole number"),
     "bool_type": _must_be("true or false"),

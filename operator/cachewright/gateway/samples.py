@@ -39,10 +39,10 @@ class Samples:
         """Return them as `cachewright calibrate --from-shadow` reads them, oldest first."""
         return [
             {
-                "text_a": sample.asked,
-                "text_b": sample.stored,
+                "asked": sample.asked,
+                "stored": sample.stored,
                 "similarity": round(sample.similarity, 4),
-                "guard": [str(reason) for reason in sample.refused],
+                "refused": [str(reason) for reason in sample.refused],
             }
             for sample in self._samples
         ]

@@ -14,6 +14,7 @@ import hashlib
 
 from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.api.tenancy import TenancySource, TenancySpec
+from cachewright.keys.embedding_identity import identity_of
 from cachewright.keys.fields import encode_fields, encode_list
 from cachewright.keys.keyspaces import KEYSPACE_ID_LENGTH
 from cachewright.keys.scheme import KEY_SCHEME
@@ -56,6 +57,32 @@ def template_field(spec: InferenceCacheSpec) -> bytes:
     One that a ConfigMap holds must have been put in its place, as the digest of its content.
     """
     return (spec.prompt_template.version or "").encode() if spec.prompt_template else b""
+
+
+def semantic_binding(spec: InferenceCacheSpec, key_id: str) -> str:
+    """Fingerprint what a gateway enacts of the semantic layer, as 64 hex digits; the spec has an embedder."""
+    return _sha256(
+        "cachewright/binding/semantic",
+        [
+            ("exact", exact_binding(spec, key_id).encode()),
+            ("embedding", identity_of(spec.embedder).fingerprint.encode() if spec.embedder else b""),
+            ("normalize", b""),
+        ],
+    )
+
+
+def semantic_fingerprint(spec: InferenceCacheSpec, key_id: str) -> str:
+    """Fingerprint everything that entries of the semantic layer depend on, as 64 hex digits.
+
+    Everything that the exact layer's do, and what makes their vectors comparable.
+    """
+    return _sha256(
+        "cachewright/fingerprint/semantic",
+        [
+            ("binding", semantic_binding(spec, key_id).encode()),
+            ("exact", exact_fingerprint(spec, key_id).encode()),
+        ],
+    )
 
 
 def keyspace_id(fingerprint: str) -> str:

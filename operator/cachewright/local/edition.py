@@ -86,12 +86,14 @@ def make_edition(
 
 
 def _enacted_here(policy: GatewayPolicy, cache: InferenceCache) -> GatewayPolicy:
-    """Run the built-in embedder in the gateway's own process, and use no vector store of the manifest's."""
+    """Run the built-in embedder in the gateway's own process, and keep vectors in its memory."""
     changes: dict[str, object] = {"qdrant": None, "postgres": None}
     if policy.embedding is not None:
         changes["embedding"] = policy.embedding.model_copy(update={"cold": False})
     if policy.embedder is not None and cache.spec.embedder and cache.spec.embedder.builtin is not None:
         changes["embedder"] = policy.embedder.model_copy(update={"url": None})
+    if policy.semantic is not None:
+        changes["semantic"] = policy.semantic.model_copy(update={"store": "Memory"})
     return policy.model_copy(update=changes)
 
 

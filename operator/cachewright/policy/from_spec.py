@@ -15,7 +15,7 @@ from cachewright.api.sweep import SweepSpec
 from cachewright.api.tenancy import TenancySpec
 from cachewright.keys.embedding import embedding_binding
 from cachewright.keys.embedding_identity import identity_of
-from cachewright.keys.fingerprints import exact_binding
+from cachewright.keys.fingerprints import exact_binding, semantic_binding
 from cachewright.policy.document import (
     DEFAULT_VARY_HEADERS,
     EmbedderPolicy,
@@ -25,10 +25,12 @@ from cachewright.policy.document import (
     PostgresPolicy,
     QdrantPolicy,
     RoutePolicy,
+    SemanticPolicy,
     SweepPolicy,
     TenancyPolicy,
     UpstreamPolicy,
 )
+from cachewright.policy.thresholds import threshold_of
 
 DEFAULT_ROUTE = RoutePolicy(name="default", path="/v1/chat/completions", layers=("Exact",))
 """Used when the object names no routes."""
@@ -54,6 +56,7 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         tenancy=_tenancy(spec.tenancy),
         routes=_routes(spec),
         exact=_exact(spec),
+        semantic=_semantic(spec, key_id),
         embedder=_embedder(spec.embedder) if spec.embedder else None,
         embedding=_embedding(spec, key_id),
         qdrant=_qdrant(spec.stores),
@@ -93,12 +96,14 @@ def _tenancy(tenancy: TenancySpec) -> TenancyPolicy:
 
 def _routes(spec: InferenceCacheSpec) -> tuple[RoutePolicy, ...]:
     if not spec.routes:
-        return (DEFAULT_ROUTE,)
+        layers = ("Exact", "Semantic") if spec.layers.semantic else ("Exact",)
+        return (DEFAULT_ROUTE.model_copy(update={"layers": layers}),)
     return tuple(_route(route) for route in spec.routes)
 
 
 def _route(route: Route) -> RoutePolicy:
     marks = route.extract_documents.between if route.extract_documents else None
+    question = route.question.between if route.question else None
     return RoutePolicy(
         name=route.name,
         path=route.match.path,
@@ -109,6 +114,8 @@ def _route(route: Route) -> RoutePolicy:
         arm_header=route.experiment.arm_header.lower() if route.experiment else None,
         documents_required=route.documents == "Required",
         documents_between=(marks.start, marks.end) if marks else None,
+        question_between=(question.start, question.end) if question else None,
+        threshold=route.threshold,
     )
 
 
@@ -127,6 +134,30 @@ def _exact(spec: InferenceCacheSpec) -> ExactPolicy | None:
         budget_seconds=parse_duration_seconds(spec.limits.budget.exact),
         local_max_entries=spec.layers.exact.local.max_entries,
         local_ttl_seconds=parse_duration_seconds(spec.layers.exact.local.ttl),
+    )
+
+
+def _semantic(spec: InferenceCacheSpec, key_id: str) -> SemanticPolicy | None:
+    semantic = spec.layers.semantic
+    if semantic is None or spec.embedder is None:
+        return None
+    return SemanticPolicy(
+        binding=semantic_binding(spec, key_id),
+        mode=semantic.mode,
+        store=semantic.store,
+        threshold=threshold_of(semantic, identity_of(spec.embedder)),
+        ttl_seconds=parse_duration_seconds(semantic.ttl),
+        max_entries=semantic.max_entries,
+        max_entries_per_tenant=semantic.max_entries_per_tenant,
+        min_seen=semantic.admission.min_seen,
+        max_turns=semantic.max_turns,
+        guard=tuple(semantic.guard),
+        other_languages=semantic.other_languages == "Unguarded",
+        expose_similarity=semantic.expose_similarity,
+        hnsw_m=semantic.hnsw.m,
+        hnsw_ef_construct=semantic.hnsw.ef_construct,
+        hnsw_payload_m=semantic.hnsw.payload_m,
+        quantization=semantic.quantization,
     )
 
 

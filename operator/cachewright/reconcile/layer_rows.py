@@ -13,9 +13,16 @@ from typing import Final
 from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.keys.embedding import EMBEDDING, embedding_binding, embedding_fingerprint
 from cachewright.keys.embedding_identity import identity_of
-from cachewright.keys.fingerprints import exact_binding, exact_fingerprint, keyspace_id
+from cachewright.keys.fingerprints import (
+    exact_binding,
+    exact_fingerprint,
+    keyspace_id,
+    semantic_binding,
+    semantic_fingerprint,
+)
 
 EXACT: Final = "Exact"
+SEMANTIC: Final = "Semantic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,5 +80,17 @@ def _embedding(spec: InferenceCacheSpec, key_id: str) -> LayerRow | None:
     )
 
 
-BUILDERS: Final[tuple[Builder, ...]] = (_exact, _embedding)
+def _semantic(spec: InferenceCacheSpec, key_id: str) -> LayerRow | None:
+    if spec.layers.semantic is None:
+        return None
+    return LayerRow(
+        name=SEMANTIC,
+        keyspace_id=keyspace_id(semantic_fingerprint(spec, key_id)),
+        binding=semantic_binding(spec, key_id),
+        model_version=spec.model.version,
+        epoch=spec.layers.semantic.epoch,
+    )
+
+
+BUILDERS: Final[tuple[Builder, ...]] = (_exact, _semantic, _embedding)
 """Each gives the row of one layer, or None where the spec leaves the layer out."""
