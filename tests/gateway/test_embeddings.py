@@ -9,6 +9,7 @@ import random
 import time
 from array import array
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from psycopg.sql import SQL, Identifier
 from cachewright.keys.digest import tenant_tag
 from cachewright.keys.embedding_identity import PROBE_TEXT, EmbeddingIdentity
 from cachewright.keys.generations import tenant_counter
+from cachewright.keys.record import KeyspaceState, PastKeyspace
 from cachewright.layers.embedding_probe import PROBE_TENANT
 from cachewright.policy.document import EmbedderPolicy, EmbeddingPolicy, PostgresPolicy
 from cachewright.stores.redis_entries import open_cache_store
@@ -477,6 +479,30 @@ async def test_what_was_retracted_stays_so_after_redis_lost_its_counters(cold: G
     assert (await cold.admin("/retract", {"tenant": "acme", "dryRun": False})).status == 200
     await emptied(cold)
     assert (await ask(cold, "a")).cache == FULL_MISS
+
+
+async def test_what_the_record_gave_up_goes_from_the_database_too(cold: Gateway, dsn: str) -> None:
+    """The janitor drops the table of a keyspace that is being deleted, and leaves the one in use."""
+    await ask(cold, "a")
+    await once(lambda: rows(dsn) >= 1)
+    (before,) = tables(dsn)
+    former = cold.record.layers["Embedding"]
+    cold.record = cold.record.with_layer("Embedding", "f" * 16, "e-binding", "2026-11-30T02:00:00Z")
+    gone = PastKeyspace(
+        "Embedding",
+        former.keyspace,
+        former.binding,
+        KeyspaceState.DELETING,
+        "2026-11-30T02:00:00Z",
+        "2026-11-30T02:00:00Z",
+    )
+    cold.record = replace(cold.record, past=(gone,))
+    cold.mount("record/record.json", cold.record.to_json())
+    store = open_cache_store(cold.redis.url("operator"))
+    await store.publish_record(cold.record)
+    await store.aclose()
+    await once(lambda: before not in tables(dsn))
+    assert (await ask(cold, "a")).status == 200
 
 
 async def test_a_frozen_database_costs_the_budget_once(cold: Gateway, postgres: PostgresServer) -> None:

@@ -26,11 +26,14 @@ from cachewright.gateway.mounts import (
     STORE_URL,
     Mounts,
 )
+from cachewright.keys.embedding import EMBEDDING
 from cachewright.keys.record import KeyspaceState, PastKeyspace, Record
 from cachewright.layers.deletion import delete_keys, delete_spaces, drop_from
 from cachewright.layers.janitor import Janitor, JanitorSettings, Removal
 from cachewright.layers.pace import Pace
 from cachewright.policy.document import SweepPolicy
+from cachewright.stores.embedding_opening import open_embedding_store
+from cachewright.stores.embeddings import EmbeddingStore
 from cachewright.stores.opening import open_store
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.reclaim import ReclaimReport, ReclaimState, SweepReport
@@ -103,7 +106,9 @@ async def _tidy(options: argparse.Namespace) -> int:
     sweep = policy.sweep or SweepPolicy()
     store = open_store(mounts.read_given(STORE_URL) or "")
     vectors = _vector_stores(mounts, policy.qdrant.url if policy.qdrant else None)
+    cold = _cold_stores(mounts)
     drops = {"Semantic": drop_from(vectors, policy.cache_id)} if vectors else {}
+    drops |= {EMBEDDING: drop_from(cold, policy.cache_id)} if cold else {}
     settings = JanitorSettings(
         policy.cache_id, options.rate or sweep.keys_per_second, sweep.interval_seconds, drops
     )
@@ -115,6 +120,8 @@ async def _tidy(options: argparse.Namespace) -> int:
         await store.aclose()
         for one in vectors:
             await one.aclose()
+        for each in cold:
+            await each.aclose()
     told = {"removed": notes.keys, "reclaimed": notes.done, "failed": notes.failed, "left": left}
     show({**told, "entries": notes.entries})
     return 1 if left else 0
@@ -132,9 +139,10 @@ async def _delete(options: argparse.Namespace) -> int:
             f"{options.config_dir} names no store: {STORE_URL}, {POSTGRES_DSN} or --qdrant-url"
         )
     deleted: dict[str, Any] = {"cacheID": cache_id, "spaces": 0, "keys": 0}
-    stores: list[VectorStore | CacheStore] = list(vectors)
+    spaces: list[VectorStore | EmbeddingStore] = [*vectors, *_cold_stores(mounts)]
+    stores: list[VectorStore | EmbeddingStore | CacheStore] = list(spaces)
     try:
-        for one in vectors:
+        for one in spaces:
             deleted["spaces"] += await delete_spaces(one, cache_id)
         if url is not None:
             store = open_store(url)
@@ -156,6 +164,11 @@ def _vector_stores(mounts: Mounts, qdrant_url: str | None) -> list[VectorStore]:
     if (dsn := mounts.read_given(POSTGRES_DSN)) is not None:
         stores.append(open_vector_store(dsn, ca_file=mounts.given_file(POSTGRES_CA)))
     return stores
+
+
+def _cold_stores(mounts: Mounts) -> list[EmbeddingStore]:
+    dsn = mounts.read_given(POSTGRES_DSN)
+    return [] if dsn is None else [open_embedding_store(dsn, mounts.given_file(POSTGRES_CA))]
 
 
 async def _left(record: Record, store: CacheStore) -> list[str]:

@@ -22,6 +22,7 @@ from cachewright.gateway.credentials import Credentials, CredentialSettings
 from cachewright.gateway.embedding_assembly import EmbeddingAssembly, Hot
 from cachewright.gateway.embedding_serving import EmbeddingServing
 from cachewright.gateway.janitor import JanitorLog
+from cachewright.gateway.janitor_embeddings import JanitorEmbeddings
 from cachewright.gateway.janitor_vectors import JanitorVectors
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
@@ -245,12 +246,13 @@ class Assembly:
         policy = configuration.policy
         sweep = policy.sweep or SweepPolicy()
         vectors = JanitorVectors(configuration, self._semantic.vectors, time.time)
+        cold = JanitorEmbeddings(configuration, self._embedding.cold)
         settings = JanitorSettings(
             policy.cache_id,
             sweep.keys_per_second,
             sweep.interval_seconds,
-            drops=vectors.drops(),
-            sweeps=vectors.sweeps(),
+            drops={**vectors.drops(), **cold.drops()},
+            sweeps=(*vectors.sweeps(), *cold.sweeps()),
         )
         log = JanitorLog(self._metrics)
         return Janitor(self._store.store, settings, log, time.monotonic, time.time)

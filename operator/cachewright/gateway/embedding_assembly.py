@@ -32,6 +32,7 @@ from cachewright.layers.embedding_probe import EmbeddingProbe
 from cachewright.layers.exact import ExactLayer, ExactSettings
 from cachewright.layers.known_record import KnownRecord
 from cachewright.policy.document import EmbedderPolicy, EmbeddingPolicy
+from cachewright.stores.embedding_opening import open_embedding_store
 from cachewright.stores.embeddings import EmbeddingStore
 from cachewright.stores.protocols import CacheStore
 
@@ -154,16 +155,12 @@ class EmbeddingAssembly:
         return _Built(purpose, serving, probe, closers)
 
     def _open_cold(self, configuration: Configuration, known: KnownRecord, budget_seconds: float) -> _Cold:
-        from cachewright.stores.postgres_embeddings import PostgresEmbeddingStore
-        from cachewright.stores.postgres_link import open_link
-
         vectors, cache_id = configuration.vectors, configuration.policy.cache_id
         ca_file = vectors.postgres_ca_file
         try:
-            link = open_link(vectors.postgres_dsn or "", str(ca_file) if ca_file else None)
+            store = open_embedding_store(vectors.postgres_dsn or "", str(ca_file) if ca_file else None)
         except InvalidInput as e:
             raise InvalidDocument(f"postgres/dsn: {e}") from e
-        store = PostgresEmbeddingStore(link)
 
         async def ping() -> None:
             await store.list_spaces(cache_id)
