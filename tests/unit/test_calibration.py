@@ -221,7 +221,7 @@ def test_a_report_is_told_as_text_as_json_and_as_a_patch() -> None:
     assert "1 pairs never hit" in text
     unproven = make_report(PAIRS, "builtin m", Wanted())
     assert unproven.chosen is None
-    assert "No threshold keeps the false-hit rate's upper bound within 1.0%" in as_text(unproven)
+    assert "No threshold keeps the false-hit rate's upper bound within 2.0%" in as_text(unproven)
     assert as_json(unproven)["recommended"] is None
 
 

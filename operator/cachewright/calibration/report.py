@@ -32,7 +32,7 @@ class Wanted:
     """What the user asks for."""
 
     checks: tuple[GuardCheck, ...] = DEFAULT_GUARD
-    most_false_hits: float = 0.01
+    most_false_hits: float = 0.02
     """Upper bound of the false-hit rate."""
     threshold: float | None = None
     """Look at this threshold, whatever is recommended."""

@@ -72,9 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-false-hits",
         type=_share,
-        default=0.01,
+        default=0.02,
         metavar="RATE",
-        help="upper bound wanted for the false-hit rate, such as 0.01 or 1%% (default: 1%%)",
+        help="upper bound wanted for the false-hit rate, such as 0.02 or 2%% (default: 2%%)",
     )
     parser.add_argument(
         "--threshold", type=_share, metavar="COSINE", help="show classes and guards at this threshold instead"

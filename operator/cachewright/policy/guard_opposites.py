@@ -12,10 +12,8 @@ from cachewright.policy.lexicons.lexicon import AS_WRITTEN, START, Lexicon, Side
 _PARTICLE_REACH: Final = 8
 """Words between a verb and the particle that belongs to it: turn the heating in the hall off."""
 
-_SHORTEST_REST: Final = 4
-"""Letters behind a prefix at least; `under` is not the opposite of `der`."""
-
-_SHORTEST_PAIRED_REST: Final = 3
+_SHORTEST_REST: Final = 3
+"""Letters behind a prefix at least; `under` is not the opposite of `der`, and both must be there anyway."""
 
 
 def sides_of(tokens: Sequence[Token], lexicon: Lexicon) -> frozenset[Side]:
@@ -59,7 +57,6 @@ def _turned(plain: frozenset[str], turned: frozenset[str], lexicon: Lexicon) -> 
             if not word.startswith(opposite):
                 continue
             rest = word[len(opposite) :]
-            least = _SHORTEST_PAIRED_REST if prefix else _SHORTEST_REST
-            if len(rest) >= least and f"{prefix}{rest}" in plain:
+            if len(rest) >= _SHORTEST_REST and f"{prefix}{rest}" in plain:
                 return True
     return False

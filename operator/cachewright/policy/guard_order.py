@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Final
 
 from cachewright.policy.lexicons.lexicon import Lexicon
@@ -25,6 +26,8 @@ def order_differs(ours: Sequence[str], theirs: Sequence[str], lexicon: Lexicon) 
         _roles_conflict(ours, theirs, lexicon)
         or _doer_is_done_to(ours, theirs, lexicon)
         or _doer_is_done_to(theirs, ours, lexicon)
+        or _speaker_is_done_to(ours, theirs, lexicon)
+        or _speaker_is_done_to(theirs, ours, lexicon)
         or _sides_of_a_direction_swap(ours, theirs, lexicon)
         or _two_things_swap(ours, theirs, lexicon)
     )
@@ -47,6 +50,16 @@ def _doer_is_done_to(passive: Sequence[str], active: Sequence[str], lexicon: Lex
     if doer is None or doer not in places:
         return False
     return any(places.get(word, places[doer]) < places[doer] for word in passive[:agent])
+
+
+def _speaker_is_done_to(acting: Sequence[str], other: Sequence[str], lexicon: Lexicon) -> bool:
+    """Can I see my boss's mail in one, can my boss see my mail in the other."""
+    place = next((place for place, word in enumerate(acting) if word in lexicon.speaker_acts), None)
+    if place is None or not lexicon.speaker_acts.isdisjoint(other) or lexicon.speaker_else.isdisjoint(other):
+        return False
+    ours, theirs = _contents(acting[place + 1 :], lexicon), _contents(other, lexicon)
+    shared = [word for word in ours if word in theirs]
+    return any(theirs[later] < theirs[first] for first, later in combinations(shared, 2))
 
 
 def _contents(words: Sequence[str], lexicon: Lexicon) -> dict[str, int]:

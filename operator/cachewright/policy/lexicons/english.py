@@ -41,6 +41,8 @@ ENGLISH: Final = Lexicon(
     restrictions=words("only solely exclusively"),
     mild_restrictions=words("just merely simply single alone one"),
     agents=words("by"),
+    speaker_acts=words("i"),
+    speaker_else=words("me my"),
     auxiliaries=words("is are was were be been being"),
     contractions={
         **{f"{verb}n't": (verb, "not") for verb in _NOT},
@@ -89,6 +91,7 @@ ENGLISH: Final = Lexicon(
         next_week next_weekend / this_week this_weekend / last_week last_weekend
         next_month / this_month / last_month
         next_year / this_year / last_year
+        next_quarter / this_quarter / last_quarter
         next_monday next_tuesday next_wednesday next_thursday next_friday next_saturday next_sunday / this_monday this_tuesday this_wednesday this_thursday this_friday this_saturday this_sunday / last_monday last_tuesday last_wednesday last_thursday last_friday last_saturday last_sunday
         old older oldest / new newer newest young younger youngest recent*
         add adds added adding insert* append* attach* / remov* delet* detach* eras* drop dropped
@@ -174,7 +177,12 @@ ENGLISH: Final = Lexicon(
         strong stronger strongest strengthen* / weak weaker weakest weaken*
         hot hotter hottest heat* warm* thaw* melt* defrost* / cold colder coldest cool* freez* frozen chill*
         wet humid* / dry dries drying
-        full fuller / empty empties
+        full fuller fill fills filled filling / empty empties emptied emptying drain drains drained
+        dark darker darkest darken* / light lighter lightest bright* lighten*
+        mild milder slight* / severe* serious*
+        stretch* / shrink* shrank
+        bull_market / bear_market
+        christmas / easter / halloween / thanksgiving / hanukkah / ramadan / diwali
         rich richer richest wealthy / poor poorer poorest
         cheap cheaper cheapest inexpensive / expensive* pricey costly
         free / paid
@@ -280,7 +288,7 @@ ENGLISH: Final = Lexicon(
         was were did / will
         today now current* / past former* historic*
         someone somebody some / nobody none / everyone everybody all every
-        all every each entire whole / some few several part partial*
+        all every each entire whole / some few several part partial* / most majority
         all every each entire whole / only one single
         at_least minimum / at_most maximum
         more_than over / less_than under

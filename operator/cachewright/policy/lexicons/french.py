@@ -134,6 +134,8 @@ FRENCH: Final = Lexicon(
         ("macro", "micro"),
     ),
     particles={},
+    speaker_acts=words("je j' puis-je dois-je"),
+    speaker_else=words("me m' moi mon ma mes"),
     directions=words("à au aux vers en dans de du des d' par pour que sur sous contre avant après avec"),
     roles=(words("depuis"), words("vers jusqu'à")),
     joiners=words("et ou ni & / , entre"),

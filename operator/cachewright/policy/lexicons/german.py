@@ -181,6 +181,8 @@ GERMAN: Final = Lexicon(
         """
     ),
     particles_come_last=True,
+    speaker_acts=words("ich"),
+    speaker_else=words("mir mich mein meine meinen meinem meiner meines"),
     directions=words(
         "zu zum zur in ins nach von vom aus über unter als für durch vor gegen auf an bei mit statt anstatt"
     ),

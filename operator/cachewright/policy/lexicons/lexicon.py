@@ -148,6 +148,10 @@ class Lexicon:
     """Words that name the doer in the passive: `by`."""
     auxiliaries: frozenset[str] = frozenset()
     """Words that make the passive, where `agents` are told by them."""
+    speaker_acts: frozenset[str] = frozenset()
+    """Words for who asks, where they are the one who does something: `I`."""
+    speaker_else: frozenset[str] = frozenset()
+    """Words for who asks in any other part: `me`, `my`."""
     contractions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Words that stand for several."""
     particles_come_last: bool = False
