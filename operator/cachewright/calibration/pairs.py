@@ -1,8 +1,8 @@
 """Labelled pairs of questions: from CSV, JSON or JSONL to values. Pure; called by `cli.calibrate`.
 
-A pair says whether one answer serves both questions. `pairs.csv` beside this file was written for this
-project, by hand, pair by pair; each of its classes is one way in which similar questions differ. `held_out.csv`
-was written after the guard and its word lists, to see what they are worth on what they have not seen.
+A pair says whether one answer serves both questions. The files beside this one were written for this
+project, by hand, pair by pair; each class is one way in which similar questions differ. `held_out.csv` was
+written after the guard and its word lists, to see what they are worth on what they have not seen.
 """
 
 from __future__ import annotations
