@@ -12,6 +12,7 @@ from cachewright.crd.validation import load
 from cachewright.keys.record import Record
 from cachewright.reconcile.explanation import ABSENT, Explanation, Fate, explain
 from cachewright.reconcile.wanted_record import wanted_record
+from cachewright.reconcile.workload import WorkloadSeen
 from tests.support.caches import cache_document
 
 
@@ -148,3 +149,33 @@ def test_the_record_in_use_names_the_keyspaces() -> None:
     assert layer.before is not None
     assert layer.after is not None
     assert (layer.before.incarnation, layer.after.incarnation) == (42, 43)
+
+
+ENGINE = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "vllm"}
+
+
+def fenced(version: str, **model: Any) -> dict[str, Any]:
+    """Build an object whose rotation waits for a Deployment."""
+    parts = {"name": "demo-model", "version": version, "workloadRef": ENGINE, **model}
+    return cache_document(spec={"model": parts})
+
+
+def test_a_fenced_bump_is_told_as_what_it_leads_to() -> None:
+    """The switch waits for the pods, which is told beside what it will do."""
+    told = explain(fenced("1"), fenced("2"))
+    assert [layer.fate for layer in told.layers] == [Fate.ROTATES]
+    assert told.waits_for == "Deployment/vllm"
+    assert explain(fenced("1"), fenced("1", aliases=["m"])).waits_for == ""
+
+
+def test_following_the_workload_costs_nothing_by_itself() -> None:
+    """To `Auto` and back to what it is at leaves the keyspace; another field moves it as ever."""
+    now = datetime(2026, 11, 30, tzinfo=UTC)
+    seen = WorkloadSeen({"0123456789abcdef": 3})
+    record = wanted_record(load(fenced("1")), Record("0" * 16, 0, 0), "key", now, seen)
+    assert not explain(fenced("1"), fenced("Auto"), record, "key", now).costs
+    record = wanted_record(load(fenced("Auto")), record, "key", now, seen)
+    assert not explain(fenced("Auto"), fenced("1"), record, "key", now).costs
+    (layer,) = explain(fenced("Auto"), fenced("Auto", name="other"), record, "key", now).layers
+    assert layer.fate is Fate.ROTATES
+    assert layer.before == record.layers["Exact"].keyspace

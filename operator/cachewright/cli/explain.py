@@ -198,6 +198,8 @@ def _print_text(explained: list[Explained]) -> None:
             print(f"  {layer.layer} {_SENTENCES[layer.fate]}")
             for line in _details(each, layer):
                 print(f"    {line}")
+        if each.explanation.waits_for:
+            print(f"  the switch waits until all pods of {each.explanation.waits_for} run the new version")
         harmless = _harmless(each.explanation)
         if harmless:
             print(f"  no matter to any entry: {', '.join(change.path for change in harmless)}")
@@ -245,6 +247,7 @@ def _cache_json(each: Explained) -> dict[str, Any]:
             for change in each.explanation.changes
         ],
         "layers": [_layer_json(each, layer) for layer in each.explanation.layers],
+        "waitsFor": each.explanation.waits_for or None,
     }
 
 

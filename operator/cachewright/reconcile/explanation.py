@@ -21,13 +21,20 @@ from cachewright.crd.validation import load
 from cachewright.errors import InvalidSpec
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
-from cachewright.reconcile.wanted_record import wanted_record
+from cachewright.reconcile.serving import AUTO, in_use
+from cachewright.reconcile.wanted_record import is_fenced, wanted_record
+from cachewright.reconcile.workload import WorkloadSeen
 
 ABSENT: Final = object()
 """In place of a value where a field is not set."""
 
+VERSION: Final = ("spec", "model", "version")
+
 UNKNOWN_KEY: Final = "unknown"
 """Stands for the digest key where none is known: keyspaces have other names then, but fare alike."""
+
+_SOME_PODS: Final = "pods"
+"""Identity of the workload's pods where none is known."""
 
 _START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -91,6 +98,8 @@ class Explanation:
 
     changes: tuple[Change, ...]
     layers: tuple[LayerFate, ...]
+    waits_for: str = ""
+    """The workload whose pods must run the new version first, such as `Deployment/vllm`; empty: nothing."""
 
     @property
     def costs(self) -> bool:
@@ -114,7 +123,15 @@ def explain(
     changes = tuple(_changes(before.get("spec"), _stored(new).get("spec"), ("spec",)))
     whole = replay.after(changes)
     names = sorted({*replay.record.layers, *whole.layers})
-    return Explanation(changes, tuple(_layer(name, replay, changes, whole) for name in names))
+    layers = tuple(_layer(name, replay, changes, whole) for name in names)
+    return Explanation(changes, layers, _waits_for(load(new), layers))
+
+
+def _waits_for(new: InferenceCache, layers: tuple[LayerFate, ...]) -> str:
+    causes = {change.steps for layer in layers for change in layer.causes}
+    reference = new.spec.model.workload_ref
+    waits = is_fenced(new.spec) and new.spec.model.version != AUTO and VERSION in causes
+    return f"{reference.kind}/{reference.name}" if waits and reference is not None else ""
 
 
 class _Replay:
@@ -143,7 +160,12 @@ class _Replay:
         return _keyspace(record, layer) != _keyspace(self.record, layer)
 
     def _wanted(self, cache: InferenceCache, record: Record) -> Record:
-        return wanted_record(cache, record, self._key_id, self._now)
+        """Ask what the record becomes in the end: no switch waits for pods, and Auto keeps to the same."""
+        seen = None
+        if cache.spec.model.version == AUTO:
+            current = in_use(record)
+            seen = WorkloadSeen({(current.workload if current else "") or _SOME_PODS: 1})
+        return wanted_record(cache, record, self._key_id, self._now, seen)
 
 
 def _layer(name: str, replay: _Replay, changes: tuple[Change, ...], whole: Record) -> LayerFate:
