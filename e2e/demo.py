@@ -1,4 +1,4 @@
-"""`make demo`: a cluster, the chart, the quickstart example, and requests that show what a cache does.
+"""`make demo`: a cluster, the chart, examples, and requests that show what a cache does, also in a roll-out.
 
 Each step says what is expected and what was seen; the exit code is 0 only if all of it was seen.
 """
@@ -8,51 +8,20 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass, field
 from typing import Final
 
-from e2e.client import Answer, ChatClient
+from e2e.client import ChatClient
 from e2e.cluster.console import Step
 from e2e.cluster.errors import ClusterError
+from e2e.demo_rotation import tell_rotation
 from e2e.installation import ROOT, Installation
 from e2e.kubectl import Kubectl, wait_for
+from e2e.story import Story
 
 QUESTION: Final = "Why is the sky blue?"
 READY_SECONDS: Final = 120.0
 EXPECTED_CALLS: Final = 4
 """Of the six requests the two repeated ones are answered by the cache."""
-
-
-@dataclass
-class Story:
-    """What was expected and whether it was seen."""
-
-    failures: list[str] = field(default_factory=list)
-    color: bool = field(default_factory=sys.stdout.isatty)
-
-    def title(self, text: str) -> None:
-        """Begin a chapter."""
-        print(f"\n{self._paint('1', text)}", flush=True)
-
-    def tell(self, expected: str, *, seen: str, holds: bool) -> None:
-        """Tell one fact, and remember it if it does not hold."""
-        mark = self._paint("32", "✓") if holds else self._paint("31", "✗")
-        print(f"  {mark} {expected:<58} {seen}", flush=True)
-        if not holds:
-            self.failures.append(expected)
-
-    def answer(self, expected: str, answer: Answer, *, holds: bool) -> None:
-        """Tell how a request was answered."""
-        seen = f"{answer.seconds * 1000:6.0f} ms   {_told(answer)}"
-        self.tell(expected, seen=seen, holds=holds and answer.status == 200)
-
-    def _paint(self, code: str, text: str) -> str:
-        return f"\033[{code}m{text}\033[0m" if self.color else text
-
-
-def _told(answer: Answer) -> str:
-    """Return what the cache says of an answer, but for the entry's id."""
-    return answer.cache_status.partition("; key=")[0] or f"HTTP {answer.status}"
 
 
 def main() -> int:
@@ -64,6 +33,7 @@ def main() -> int:
         installation = Installation.start()
         installation.install()
         tell_story(story, installation)
+        tell_rotation(story, installation)
     except ClusterError as e:
         print(f"\nThe demo stopped: {e}", file=sys.stderr)
         return 1
@@ -147,7 +117,7 @@ Look around:
   export KUBECONFIG={kubeconfig}
   export PATH=$PATH:$(dirname $(python3 -m e2e.cluster tools kubectl))
   kubectl get icache -o wide
-  kubectl describe icache quickstart
+  kubectl describe icache rotation
   kubectl port-forward service/quickstart-gateway 8080  # then use http://localhost:8080/v1
 
 Remove everything:
