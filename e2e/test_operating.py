@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from e2e.installation import NAMESPACE
-from e2e.kubectl import Kubectl, wait_for
+from e2e.kubectl import Kubectl, tool, wait_for
 from e2e.test_serving import operator_down
 from e2e.workspace import Workspace
 
@@ -35,6 +40,33 @@ def test_kubectl_get_shows_what_people_look_for(ready: Workspace) -> None:
         "1",
         f"http://demo-gateway.{ready.kubectl.namespace}.svc:8080/v1",
     ]
+
+
+def test_explain_tells_what_a_bump_would_cost(ready: Workspace, tmp_path: Path) -> None:
+    """Keyspace and hit rate are those of the running gateways, read through the API server."""
+    with ready.gateway() as client:
+        wait_for("a hit", lambda: client.chat("explain?").is_hit, 15)
+    document = ready.kubectl.get("icache", "demo")
+    del document["status"], document["metadata"]["managedFields"]
+    document["spec"]["model"]["version"] = "2"
+    file = tmp_path / "new.json"
+    file.write_text(json.dumps(document))
+    command = [sys.executable, "-m", "cachewright.cli", "explain", "--live", "-f", str(file), "-o", "json"]
+    done = subprocess.run(
+        [*command, "-n", ready.kubectl.namespace, "--kubectl", tool("kubectl")],
+        env={**os.environ, "KUBECONFIG": str(ready.kubectl.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 3, done.stderr
+    (cache,) = json.loads(done.stdout)["caches"]
+    (layer,) = cache["layers"]
+    assert (layer["fate"], layer["causes"]) == ("Rotates", ["spec.model.version"])
+    assert layer["keyspace"]["before"] == ready.keyspace()
+    assert layer["lookups"] >= 2
+    assert 0 < layer["hitRate"] < 1
 
 
 @pytest.mark.parametrize(
