@@ -152,7 +152,6 @@ class Story:
         """Check what must hold whatever was done; call it after the traffic's end."""
         summary = self.load.summary()
         print(summary, "| RotationComplete:", " → ".join(self.watch.story("RotationComplete")))
-        assert summary.rate >= self.rollouts.least_rate, summary
         lost = summary.statuses.total() - summary.statuses[200] + len(self.load.broken)
         assert lost <= MOST_LOST * summary.statuses.total(), (summary.statuses, self.load.broken[:3])
         assert self.watch.story("Ready") == ["True/Ready"]
@@ -160,6 +159,7 @@ class Story:
         old = [each for each in after if each.status == 200 and each.version != version]
         assert not old, f"{len(old)} of {len(after)} answers after the end were old, such as {old[0]}"
         assert any(each.is_hit for each in after), "no hit after the end: writes did not resume"
+        assert summary.rate >= self.rollouts.least_rate, summary
 
     def check_stored(self, *, named: bool = True) -> dict[str, Counter[str]]:
         """Check that each keyspace holds answers of one version alone; returns what it holds.
