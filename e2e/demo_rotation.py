@@ -108,9 +108,9 @@ def patch_engine(kubectl: Kubectl, version: str) -> None:
     """Begin to replace the engine's pods."""
     engine = kubectl.get("deployment", "engine")
     arguments = engine["spec"]["template"]["spec"]["containers"][0]["args"]
-    others = [each for each in arguments if not each.startswith("--version=")]
-    path = "/spec/template/spec/containers/0/args"
-    patch = [{"op": "replace", "path": path, "value": [*others, f"--version={version}"]}]
+    # In its place: pods whose arguments stand in another order are other pods to the operator.
+    changed = [f"--version={version}" if each.startswith("--version=") else each for each in arguments]
+    patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": changed}]
     kubectl.run("patch", "deployment", "engine", "--type=json", f"--patch={json.dumps(patch)}")
 
 
