@@ -96,6 +96,21 @@ def test_another_upstream_gets_the_key_only_if_it_is_given(given: bool) -> None:
     assert ("upstream/key" in made.files) is given
 
 
+def test_a_template_in_a_config_map_is_part_of_the_keyspace() -> None:
+    """Another text is another keyspace, the same one the same; without the text nothing is enacted."""
+    held = cache(promptTemplate={"fromConfigMap": {"name": "prompts", "key": "chat"}})
+    now = datetime(2026, 11, 30, tzinfo=UTC)
+
+    def made(record: Record, text: str | None) -> Edition:
+        return make_edition(held, VALUES, record, "ab" * 32, "memory://", STAND_IN, now, text)
+
+    first = made(EMPTY, "Be brief.")
+    assert made(first.record, "Be brief.").record == first.record
+    assert made(first.record, "Be kind.").record.layers["Exact"].keyspace.incarnation == 2
+    with pytest.raises(InvalidInput, match="put the ConfigMap prompts"):
+        made(first.record, None)
+
+
 def test_suspend_is_refused() -> None:
     """Hands off means hands off, also here."""
     with pytest.raises(InvalidInput, match=r"spec\.suspend is true"):

@@ -84,6 +84,28 @@ def test_objects_are_matched_by_name(
     assert "ml/c" not in told
 
 
+def with_template(text: str, **held: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Build an object whose prompt template a ConfigMap holds, and the ConfigMap."""
+    source = {"fromConfigMap": {"name": "prompts", "key": "chat"}}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prompts"}}
+    return edition(promptTemplate=source), {**config_map, **(held or {"data": {"chat": text}})}
+
+
+def test_the_text_of_a_template_counts(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A ConfigMap in the same files is read; without one, another reference is taken for another text."""
+    old = write("old", *with_template("Be brief."))
+    assert main(["explain", "-f", old, "-f", write("same", *with_template("Be brief."))]) == 0
+    assert main(["explain", "-f", old, "-f", write("new", *with_template("Be kind."))]) == 3
+    assert "because of spec.promptTemplate.version" in capsys.readouterr().out
+    alone = write("alone", with_template("")[0])
+    assert main(["explain", "-f", alone, "-f", alone]) == 0
+    other = edition(promptTemplate={"fromConfigMap": {"name": "prompts-2", "key": "chat"}})
+    assert main(["explain", "-f", alone, "-f", write("other", other)]) == 3
+    broken = write("broken", *with_template("", binaryData={"chat": "%"}))
+    assert main(["explain", "-f", old, "-f", broken]) == 2
+    assert "a ConfigMap does not parse" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from cachewright.cli.config_maps import Texts, config_map_texts
 from cachewright.cli.explain_live import CLUSTER, LOCAL, LayerNumbers, Live, read_cluster, read_local
 from cachewright.cli.manifests import Manifest
 from cachewright.cli.validate import STDIN, Report, findings, is_ours, manifests_in
@@ -25,6 +26,8 @@ from cachewright.reconcile.explanation import (
     Fate,
     LayerFate,
     explain,
+    template_source,
+    with_template_text,
 )
 
 EXAMPLES: Final = """\
@@ -78,6 +81,17 @@ class _Editions:
 
     file: str
     found: dict[str, tuple[str, Manifest]] = field(default_factory=dict)
+    templates: Texts = field(default_factory=dict)
+    """Texts of ConfigMaps in the same files."""
+
+    def template(self, document: dict[str, Any]) -> str | None:
+        """Return the text of an object's prompt template; None where it stands in none of the files."""
+        source = template_source(document)
+        return self.templates.get(source) if source else None
+
+    def with_template(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Return an object with its prompt template's text filled in."""
+        return with_template_text(document, self.template(document))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +151,8 @@ def _against_file(options: argparse.Namespace) -> list[Explained]:
         file, manifest = new.found[name]
         former = old.found[name][1].value
         _refuse_broken(file, manifest, former)
-        explained.append(Explained(name, explain(former, manifest.value)))
+        before, after = old.with_template(former), new.with_template(manifest.value)
+        explained.append(Explained(name, explain(before, after)))
     return explained
 
 
@@ -157,7 +172,9 @@ def _against_live(options: argparse.Namespace) -> list[Explained]:
                 name, namespace or options.namespace, kubectl=options.kubectl, context=options.context
             )
         _refuse_broken(file, manifest, live.document)
-        old, wanted = live.enacted(live.document), live.enacted(manifest.value)
+        old = live.enacted(with_template_text(live.document, live.template(live.document)))
+        text = new.template(manifest.value) or live.template(manifest.value)
+        wanted = live.enacted(with_template_text(manifest.value, text))
         told = explain(old, wanted, live.record, live.key_id or UNKNOWN_KEY, live.now)
         explained.append(Explained(live.cache, told, live))
     return explained
@@ -167,13 +184,16 @@ def _read(name: str) -> _Editions:
     """Read the valid InferenceCaches of a file or directory; raises InvalidInput."""
     report = Report()
     editions = _Editions(name)
+    others: list[tuple[str, Any]] = []
     for file, manifest in manifests_in([name], report):
+        others.append((file, manifest.value))
         if is_ours(manifest.value):
             _refuse_broken(file, manifest, None)
             own, namespace = _identity(manifest)
             editions.found[f"{namespace or 'default'}/{own}"] = file, manifest
     if report.unreadable:
         raise InvalidDocument("\n".join(f"{each.file}: {each.message}" for each in report.unreadable))
+    editions.templates = config_map_texts(others)
     return editions
 
 

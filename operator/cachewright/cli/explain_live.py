@@ -9,7 +9,7 @@ import json
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from cachewright.errors import InvalidDocument, InvalidInput
 from cachewright.keys.digest import key_id_of
 from cachewright.keys.record import RECORD_DATA_KEY, KeyspaceState, Record
 from cachewright.policy.document import POLICY_DATA_KEY, GatewayPolicy
+from cachewright.reconcile.explanation import template_source
 from cachewright.render.metadata import gateway_name, record_name
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ class Live:
     """By layer, as the record names it."""
     upstream_url: str | None = None
     """Where misses go whatever a manifest says; None: where it says."""
+    read_text: Callable[[str, str], str | None] = lambda _name, _key: None
+    """Reads a ConfigMap's text by name and key; None where there is none."""
+
+    def template(self, document: Any) -> str | None:  # noqa: ANN401 - JSON
+        """Return the text of an object's prompt template; None where it cannot be read."""
+        source = template_source(document)
+        return self.read_text(*source) if source else None
 
     def enacted(self, document: Any) -> Any:  # noqa: ANN401 - JSON
         """Return an object as it is carried out here."""
@@ -92,8 +100,9 @@ def read_cluster(name: str, namespace: str | None, *, kubectl: str, context: str
             GatewayPolicy.from_json(_data(call, gateway_name(name), POLICY_DATA_KEY)).key_id,
             datetime.now(UTC),
             numbers_of(_pods_metrics(call, namespace, name)),
+            read_text=call.text,
         )
-    return Live(f"{namespace}/{name}", document, None, None, datetime.now(UTC))
+    return Live(f"{namespace}/{name}", document, None, None, datetime.now(UTC), read_text=call.text)
 
 
 def read_local(name: str, state_dir: Path | None) -> Live:
@@ -178,6 +187,14 @@ class _Kubectl:
         if done.returncode:
             raise InvalidInput(done.stderr.strip() or f"kubectl ended with {done.returncode}")
         return done.stdout
+
+    def text(self, config_map: str, key: str) -> str | None:
+        """Read a ConfigMap's text as the operator does; None where there is none."""
+        with suppress(InvalidInput):
+            found = self.json("get", "configmap", config_map)
+            held = (found.get("data") or {}).get(key, (found.get("binaryData") or {}).get(key))
+            return None if held is None else str(held)
+        return None
 
     def json(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON
         return json.loads(self.run(*arguments, "-o", "json"))

@@ -21,6 +21,7 @@ import uvloop
 
 from cachewright.api.durations import DURATION_PATTERN, parse_duration_seconds
 from cachewright.api.model import URL_PATTERN
+from cachewright.cli.config_maps import config_map_texts
 from cachewright.cli.manifests import Manifest
 from cachewright.cli.validate import STDIN, Report, files_in, findings, is_ours, manifests_in, shown
 from cachewright.crd.validation import load
@@ -31,6 +32,7 @@ from cachewright.local.keeper import modified
 from cachewright.local.secret_options import SecretOption
 from cachewright.local.session import FROM_MANIFEST, LocalOptions, LocalSession
 from cachewright.local.store_choice import check_store
+from cachewright.reconcile.explanation import template_source
 
 EXAMPLES: Final = """\
 examples:
@@ -185,7 +187,10 @@ class _Files:
         if report.problems:
             raise InvalidSpec("\n".join([*map(str, report.problems), report.summary]))
         cache = load(manifest.value)
-        return Declared(cache, manifest.value, dict(_secrets(manifests)))
+        texts = config_map_texts((file, each.value) for file, each in manifests)
+        source = template_source(manifest.value)
+        template = texts.get(source) if source else None
+        return Declared(cache, manifest.value, dict(_secrets(manifests)), template)
 
     def _chosen(self, caches: list[tuple[str, Manifest]]) -> tuple[str, Manifest]:
         where = ", ".join(shown(name) for name in self.names)

@@ -24,6 +24,8 @@ class Declared:
     """The object as it was written, so that the next edition can be checked as a change of it."""
     secrets: SecretValues = field(default_factory=dict, repr=False)
     """Of Secret objects in the same files."""
+    template: str | None = None
+    """Text of the prompt template, where a ConfigMap in the same files holds it."""
 
 
 Read = Callable[[Declared | None], Declared]

@@ -21,7 +21,7 @@ from cachewright.policy.document import GatewayPolicy
 from cachewright.policy.from_spec import build_policy
 from cachewright.reconcile.checks import immutable_choices
 from cachewright.reconcile.secret_uses import secret_uses
-from cachewright.reconcile.wanted_record import wanted_record
+from cachewright.reconcile.wanted_record import template_digest, wanted_record, with_template
 
 STAND_IN_URL: Final = "http://stand-in.invalid/v1"
 """Names the stand-in in fingerprints, whatever its port: its answers never pass for a real model's."""
@@ -64,11 +64,15 @@ def make_edition(
     store_url: str,
     upstream: UpstreamChoice,
     now: datetime,
+    template: str | None = None,
 ) -> Edition:
-    """Build the files and the record; raises InvalidInput with one line for each missing Secret."""
+    """Build the files and the record; raises InvalidInput with one line for each missing Secret.
+
+    `template` is the text of the object's prompt template, where a ConfigMap holds it.
+    """
     if cache.spec.suspend:
         raise InvalidInput("spec.suspend is true: nothing is changed until it is false again")
-    cache = _redirected(cache, secrets, upstream)
+    cache = _redirected(_with_template(cache, template), secrets, upstream)
     key_id = key_id_of(digest_key)
     wanted = wanted_record(cache, _as_here(record, cache), key_id, now)
     policy = _enacted_here(build_policy(cache, wanted.cache_id, key_id), cache)
@@ -101,6 +105,16 @@ def _as_here(record: Record, cache: InferenceCache) -> Record:
     # A kind of store cannot be changed in a cluster, where entries would be left behind; here `cachewright
     # local` chooses the store, so the record follows without a new revision.
     return replace(record, immutable=immutable_choices(cache))
+
+
+def _with_template(cache: InferenceCache, text: str | None) -> InferenceCache:
+    source = cache.spec.prompt_template.from_config_map if cache.spec.prompt_template else None
+    if source is not None and not text:
+        raise InvalidInput(
+            f"spec.promptTemplate.fromConfigMap: put the ConfigMap {source.name}, with text under"
+            f" {source.key}, into the same file"
+        )
+    return with_template(cache, template_digest(text or ""))
 
 
 def _redirected(cache: InferenceCache, secrets: SecretValues, upstream: UpstreamChoice) -> InferenceCache:

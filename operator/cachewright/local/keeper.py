@@ -20,6 +20,7 @@ from cachewright.local.news import ends, expiries, news_of
 from cachewright.local.secret_options import SecretOption, gather
 from cachewright.local.state_folder import StateFolder, write_private
 from cachewright.local.telling import Tell
+from cachewright.reconcile.explanation import with_template_text
 from cachewright.reconcile.rotation import without_reclaimed
 from cachewright.reconcile.timestamps import from_timestamp
 from cachewright.stores.reclaim import ReclaimReport, ReclaimState
@@ -74,8 +75,9 @@ class Keeper:
 
     @property
     def document(self) -> object:
-        """The object in use, as it was written."""
-        return self._declared.document if self._declared else None
+        """The object in use, as it was written, with its prompt template filled in."""
+        declared = self._declared
+        return with_template_text(declared.document, declared.template) if declared else None
 
     @property
     def upstream_url(self) -> str | None:
@@ -96,6 +98,7 @@ class Keeper:
             store_url,
             self._upstream,
             self._now(),
+            declared.template,
         )
         if edition.record != self._record:
             self._state.keep(edition.record)

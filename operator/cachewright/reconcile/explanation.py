@@ -22,7 +22,7 @@ from cachewright.errors import InvalidSpec
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.reconcile.serving import AUTO, in_use
-from cachewright.reconcile.wanted_record import is_fenced, wanted_record
+from cachewright.reconcile.wanted_record import is_fenced, template_digest, wanted_record
 from cachewright.reconcile.workload import WorkloadSeen
 
 ABSENT: Final = object()
@@ -132,6 +132,25 @@ def _waits_for(new: InferenceCache, layers: tuple[LayerFate, ...]) -> str:
     reference = new.spec.model.workload_ref
     waits = is_fenced(new.spec) and new.spec.model.version != AUTO and VERSION in causes
     return f"{reference.kind}/{reference.name}" if waits and reference is not None else ""
+
+
+def template_source(document: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return ConfigMap and key of a valid object's prompt template; None where no ConfigMap holds it."""
+    source = (document["spec"].get("promptTemplate") or {}).get("fromConfigMap")
+    return (str(source["name"]), str(source["key"])) if source else None
+
+
+def with_template_text(document: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+    """Return the object with the text of its prompt template in the place of where it is held.
+
+    An unknown text, None, is taken to differ from that of any other ConfigMap.
+    """
+    source = template_source(document)
+    if source is None:
+        return dict(document)
+    digest = template_digest(f"unknown {'/'.join(source)}" if text is None else text)
+    spec = {**document["spec"], "promptTemplate": {"version": f"sha256:{digest}"}}
+    return {**document, "spec": spec}
 
 
 class _Replay:

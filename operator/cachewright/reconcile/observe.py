@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import hashlib
 import secrets
 from collections.abc import Callable
 from typing import Final
@@ -41,6 +40,7 @@ from cachewright.reconcile.state import (
     SecretUse,
     StoreState,
 )
+from cachewright.reconcile.wanted_record import template_digest
 from cachewright.render.children import expected_names
 from cachewright.render.metadata import PRODUCT, record_name, redis_name
 from cachewright.stores.protocols import RecordStore
@@ -94,7 +94,7 @@ async def _template(kube: KubeClient, namespace: str, spec: InferenceCacheSpec |
     data = (config_map or {}).get("data") or {}
     binary = (config_map or {}).get("binaryData") or {}
     content = data.get(source.key, binary.get(source.key))
-    return hashlib.sha256(str(content).encode()).hexdigest() if content else ""
+    return template_digest(str(content)) if content else ""
 
 
 async def _rivals(kube: KubeClient, document: Manifest, children: dict[ChildId, Manifest]) -> tuple[str, ...]:

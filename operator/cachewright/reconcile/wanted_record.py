@@ -5,6 +5,7 @@ Called by plan, by local mode and by `cachewright explain`, so that a change mea
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from datetime import datetime
 
@@ -47,6 +48,11 @@ def with_template(cache: InferenceCache, digest: str) -> InferenceCache:
         return cache
     template = ObjectPromptTemplate(version=f"sha256:{digest}")
     return cache.model_copy(update={"spec": cache.spec.model_copy(update={"prompt_template": template})})
+
+
+def template_digest(text: str) -> str:
+    """Return the digest of a prompt template's text, as a ConfigMap holds it."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def rows_at(spec: InferenceCacheSpec, key_id: str, version: str) -> tuple[LayerRow, ...]:
