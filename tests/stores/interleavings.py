@@ -3,6 +3,17 @@
 Each call to the store is held up twice: before the store does it, and before its answer is heard. A schedule
 is a string of bytes, each of which begins something or lets one of the waiting steps go on. The layers, L0
 and the scripts are the real ones; only the clock, the upstream and the order of things are the schedule's.
+
+What must hold, whatever the order:
+
+- what was retracted or removed is never served once that is done;
+- a keyspace that went out of use is never served once the switch is done, unless it is in use again;
+- a keyspace never holds the answer of another version of the model than its own;
+- a keyspace that was given up is never served again.
+
+Two things are taken for granted about time: gateways look at the store each second, so within the two that a
+change takes to be done, and before the operator comes back from a failover; and no store fails over in the
+very moment of a single removal.
 """
 
 from __future__ import annotations
@@ -13,21 +24,21 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from cachewright.errors import StoreError
 from cachewright.keys.context import Context
 from cachewright.keys.digest import EntryName, ExactQuestion, exact_digest
 from cachewright.keys.generations import Dependence, tenant_counter
-from cachewright.keys.record import Record
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.exact import ExactLayer, ExactSettings, Hit, Miss
 from cachewright.layers.known_marks import KnownMarks
 from cachewright.layers.known_record import KnownRecord
 from cachewright.layers.local import LocalCache, LocalSettings
+from cachewright.layers.retraction import retract
 from cachewright.stores.protocols import CacheStore
+from tests.stores.backdoors import Backdoor
+from tests.stores.model_operator import DONE_SECONDS, Done, ModelOperator
 
-DONE_SECONDS = 2.0
-"""How long after the store has answered a change is reported as done."""
-
-ALL_GO_ON = 25
+ALL_GO_ON = 8
 """Steps below let everything that waits come to its end."""
 
 KEY = bytes(32)
@@ -67,7 +78,7 @@ class GatedStore:
             self._world.working += 1
             try:
                 result = await call(*arguments)
-                self._world.note(name, arguments)
+                self._world.note(name)
             finally:
                 self._world.working -= 1
             await self._world.turn()
@@ -95,39 +106,39 @@ class Gateway:
 
 @dataclass
 class World:
-    """Two gateways, one store, and what must not be served any more."""
+    """Two gateways, one store, an operator, and what must not be served any more."""
 
     inner: CacheStore
     cache_id: str
-    lose: Callable[[], None] | None = None
-    """Empties the store at once, where it may be emptied."""
+    backdoor: Backdoor
+    is_followed: bool = True
+    """True where the gateways hear of changed keys."""
     now: float = 1000.0
     working: int = 0
-    revision: int = 0
-    """The highest that the store ever held."""
     changes: int = 0
-    """Changes that the store has carried out: switches, retractions, removals."""
-    hits: int = 0
-    local_hits: int = 0
+    """Retractions and removals that the store has carried out."""
+    answers: int = 0
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     names: dict[Asked, EntryName] = field(default_factory=dict)
     """Where an answer to a question was found last."""
+    removing: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
+    """What came about, and how often."""
     violations: list[str] = field(default_factory=list)
-    _done: list[tuple[float, str | None, int | None, int]] = field(default_factory=list)
-    """Changes by when they are done, for which entry (None: all), in which gateway (None: all)."""
+    done: list[Done] = field(default_factory=list)
     _numbers: dict[object, int] = field(default_factory=dict)
-    """The number of the change that a revision or a task was."""
+    """The number of the change that a task made."""
 
     def __post_init__(self) -> None:
         """Make both gateways, with the first record mounted."""
         self.store = cast("CacheStore", GatedStore(self.inner, self))
-        self.record = Record(self.cache_id, 0, 0).with_layer("Exact", "1" * 16, "binding", "t")
+        self.operator = ModelOperator(self)
         self.gateways = [self._gateway(), self._gateway()]
 
     def _gateway(self) -> Gateway:
         known = KnownRecord(self.cache_id)
-        known.offer(self.record)
+        known.offer(self.operator.record)
         local = LocalCache(LocalSettings(100, 30), KnownMarks(self.clock), self.clock)
         settings = ExactSettings(self.cache_id, "binding", 3600, 3600)
         breaker = Breaker(self.inner.ping, 3600, lambda _: None)
@@ -144,17 +155,15 @@ class World:
         self.waiting.append(step)
         await step
 
-    def note(self, call: str, arguments: Sequence[object]) -> None:
+    def note(self, call: str) -> None:
         """Number what the store has just carried out."""
-        if call == "publish_record":
-            revision = cast("Record", arguments[0]).revision
-            if revision > self.revision:
-                self.revision = revision
-                self.changes += 1
-                self._numbers[revision] = self.changes
-        elif call in {"raise_generations", "remove"}:
+        if call in {"raise_generations", "remove"}:
             self.changes += 1
             self._numbers[asyncio.current_task()] = self.changes
+
+    def count(self, what: str) -> None:
+        """Count that something came about."""
+        self.seen[what] = self.seen.get(what, 0) + 1
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self.tasks.append(asyncio.ensure_future(work))
@@ -166,40 +175,68 @@ class World:
             await asyncio.sleep(0)
             quiet = 0 if self.working else quiet + 1
 
+    async def look_around(self) -> None:
+        """Let each gateway look at the store, as it does each second."""
+        await asyncio.gather(*(gateway.layer.catch_up() for gateway in self.gateways))
+
+    async def _two_seconds(self, seconds: float) -> None:
+        await self.look_around()
+        self.now += seconds
+        await self.turn()
+
     async def ask(self, number: int, asked: Asked) -> None:
-        """Serve one request; an answer is the number of changes when the upstream was asked."""
-        gateway, must_be = self.gateways[number], self._floors(number)
+        """Serve one request; an answer tells its version and how many changes there were before."""
+        gateway, done = self.gateways[number], [each for each in self.done if each.at <= self.now]
         found = await gateway.layer.look_up(TAG, asked.digest, asked.dependence)
         if isinstance(found, Hit):
-            key = found.place.name.key
             self.names[asked] = found.place.name
-            self.hits += 1
-            self.local_hits += found.is_local
-            answer = json.loads(found.entry.body)
-            if answer < (floor := max(must_be.get(None, 0), must_be.get(key, 0))):
-                self.violations.append(f"{answer} served by {number} when {floor} was done: {found}")
+            self.count("local hits" if found.is_local else "hits")
+            self._judge(found, done)
         elif isinstance(found, Miss):
-            answer = self.changes
+            changes = self.changes
             await self.turn()
-            await gateway.layer.write(found, "application/json", json.dumps(answer).encode())
+            self.answers += 1
+            version = self.operator.engine[self.answers % len(self.operator.engine)]
+            await self.turn()
+            refusal = await gateway.layer.write(
+                found, "application/json", json.dumps([changes, version]).encode()
+            )
+            self.count(f"write {refusal}")
 
-    async def switch(self) -> None:
-        """Rotate, as the operator does: the record first, then the store's copies."""
-        record = self.record = self.record.with_layer("Exact", f"{self.record.revision:016x}", "binding", "t")
-        await self.store.publish_record(record)
-        self._done.append((self.now + DONE_SECONDS, None, None, self._numbers.get(record.revision, 0)))
+    def _judge(self, hit: Hit, done: Sequence[Done]) -> None:
+        changes, version = json.loads(hit.entry.body)
+        name, operator = hit.place.name, self.operator
+        floor = max((each.changes for each in done if each.key in (None, name.key)), default=0)
+        revision = max((each.revision for each in done), default=0)
+        if changes < floor:
+            self.violations.append(f"an answer from {changes} when {floor} was done: {hit}")
+        if operator.last_in_use(name.keyspace) < revision:
+            self.violations.append(f"{name.keyspace} at {revision}: {hit}")
+        if version != operator.versions[name.keyspace]:
+            self.violations.append(
+                f"version {version} in {name.keyspace} of {operator.versions[name.keyspace]}"
+            )
 
-    async def retract(self) -> None:
-        """Raise the tenant's generation."""
-        await self.store.raise_generations(self.cache_id, [tenant_counter(TAG)])
-        self._done.append((self.now + DONE_SECONDS, None, None, self._numbers[asyncio.current_task()]))
+    async def retract(self, number: int) -> None:
+        """Raise the tenant's generation, as the admin port does."""
+        try:
+            await retract(self.store, self.gateways[number].layer, [tenant_counter(TAG)], self._two_seconds)
+        except StoreError:
+            self.count("retractions lost")
+            return
+        self.count("retractions")
+        self.done.append(Done(self.now, self._numbers[asyncio.current_task()]))
 
     async def purge(self, number: int, name: EntryName) -> None:
-        """Remove one entry through a gateway's admin port: at once there, soon elsewhere."""
-        await self.gateways[number].layer.remove(name)
+        """Remove one entry through a gateway's admin port."""
+        self.removing += 1
+        try:
+            await self.gateways[number].layer.remove(name)
+        finally:
+            self.removing -= 1
         level = self._numbers[asyncio.current_task()]
-        self._done.append((self.now, name.key, number, level))
-        self._done.append((self.now + DONE_SECONDS, name.key, None, level))
+        await self._two_seconds(DONE_SECONDS)
+        self.done.append(Done(self.now, level, name.key))
 
     async def read_marks(self, number: int) -> None:
         """Do one round of a gateway's upkeep."""
@@ -211,7 +248,7 @@ class World:
         listening = [
             asyncio.ensure_future(self.inner.follow_keys(self.cache_id, gateway))
             for gateway in self.gateways
-            if self.lose is not None
+            if self.is_followed
         ]
         for byte in schedule:
             if byte < ALL_GO_ON:
@@ -239,16 +276,18 @@ class World:
 
     def _step(self, byte: int) -> None:
         for bound, take in (
-            (110, self._go_on),
-            (170, self._begin_request),
-            (190, self._let_time_pass),
-            (205, self._begin_reading_marks),
-            (215, self._deliver_message),
-            (225, self._begin_switch),
-            (235, self._begin_retraction),
-            (245, self._begin_purge),
-            (251, self._mount_record),
-            (256, self._lose_everything),
+            (115, self._go_on),
+            (164, lambda byte: self._begin(self.ask(byte % 2, QUESTIONS[byte // 2 % 2]))),
+            (176, self._let_time_pass),
+            (188, lambda byte: self._begin(self.read_marks(byte % 2))),
+            (196, self._deliver_message),
+            (204, lambda byte: self._begin(self.retract(byte % 2))),
+            (212, self._begin_purge),
+            (218, lambda byte: self.gateways[byte % 2].known.offer(self.operator.record)),
+            (246, lambda byte: self._begin(self.operator.act(byte))),
+            (250, lambda _: self.backdoor.lose()),
+            (253, lambda _: self.backdoor.remember()),
+            (256, lambda _: self._begin(self._fail_over())),
         ):
             if byte < bound:
                 take(byte)
@@ -258,40 +297,21 @@ class World:
         if self.waiting:
             self.waiting.pop(byte % len(self.waiting)).set_result(None)
 
-    def _begin_request(self, byte: int) -> None:
-        self._begin(self.ask(byte % 2, QUESTIONS[byte // 2 % 2]))
-
     def _let_time_pass(self, byte: int) -> None:
         self.now += (0.1, 0.5, 0.9, 1.0, 2.0)[byte % 5]
-
-    def _begin_reading_marks(self, byte: int) -> None:
-        self._begin(self.read_marks(byte % 2))
 
     def _deliver_message(self, byte: int) -> None:
         gateway = self.gateways[byte % 2]
         if gateway.messages:
             gateway.local.keys_changed(gateway.messages.pop(0))
 
-    def _begin_switch(self, _: int) -> None:
-        self._begin(self.switch())
-
-    def _begin_retraction(self, _: int) -> None:
-        self._begin(self.retract())
-
     def _begin_purge(self, byte: int) -> None:
         if (name := self.names.get(QUESTIONS[byte // 2 % 2])) is not None:
             self._begin(self.purge(byte % 2, name))
 
-    def _mount_record(self, byte: int) -> None:
-        self.gateways[byte % 2].known.offer(self.record)
-
-    def _lose_everything(self, _: int) -> None:
-        if self.lose is not None:
-            self.lose()
-
-    def _floors(self, number: int) -> dict[str | None, int]:
-        floors: dict[str | None, int] = {}
-        for at, key, where, level in self._done:
-            if at <= self.now and where in (None, number):
-                floors[key] = max(floors.get(key, 0), level)
-        return floors
+    async def _fail_over(self) -> None:
+        async with self.operator.at_work:
+            if not self.removing:
+                self.backdoor.go_back()
+                self.count("failovers")
+            await self.look_around()

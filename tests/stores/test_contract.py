@@ -131,6 +131,13 @@ async def test_a_keyspace_that_is_readonly_is_read_and_not_written(subject: Subj
     assert await subject.store.write(subject.name(), b"y", 60, after) is WriteOutcome.WRITTEN
 
 
+async def seen_marks(subject: Subject) -> Marks:
+    """Return the marks that a look-up sees now."""
+    marks = (await subject.store.find(subject.name())).marks
+    assert marks is not None
+    return marks
+
+
 def fenced(subject: Subject, revision: int) -> Record:
     """Return a record whose keyspace is bound to a workload, and another layer's that is not."""
     record = replace(subject.record(revision), fenced=True)
@@ -148,8 +155,10 @@ async def test_a_fenced_keyspace_is_written_to_while_the_heart_beats(subject: Su
     assert await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
     assert await subject.store.write(free, b"x", 60, marks)
     assert await subject.store.beat(subject.cache_id, 1, 60)
+    marks = await seen_marks(subject)
     assert await subject.store.write(subject.name(), b"x", 60, marks)
     assert await subject.store.beat(subject.cache_id, 1, 0.05)  # a later one counts, also where it is shorter
+    assert await seen_marks(subject) == marks
 
     async def is_refused() -> bool:
         return await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
@@ -157,6 +166,21 @@ async def test_a_fenced_keyspace_is_written_to_while_the_heart_beats(subject: Su
     await until(is_refused, seconds=5)
     assert await subject.store.write(free, b"x", 60, marks)
     assert (await subject.store.find(subject.name())).value == b"x"
+
+
+async def test_a_write_from_before_a_pause_of_the_heart_is_dropped(subject: Subject) -> None:
+    """The pods may have been others meanwhile, and nobody looked."""
+    await subject.store.publish_record(fenced(subject, 1))
+    assert await subject.store.beat(subject.cache_id, 1, 0.05)
+    marks = await seen_marks(subject)
+
+    async def is_over() -> bool:
+        return await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
+
+    await until(is_over, seconds=5)
+    assert await subject.store.beat(subject.cache_id, 1, 60)
+    assert await subject.store.write(subject.name(), b"late", 60, marks) is WriteOutcome.CHANGED
+    assert await subject.store.write(subject.name(), b"x", 60, await seen_marks(subject))
 
 
 async def test_the_heart_beats_for_the_revision_that_is_held(subject: Subject) -> None:

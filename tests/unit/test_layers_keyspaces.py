@@ -57,6 +57,8 @@ async def test_without_a_heartbeat_a_fenced_keyspace_is_not_written(world: World
     assert place.is_writable
     assert await world.layer.write(place, "application/json", b"x") is RefusalReason.READONLY
     assert await world.store.beat(CACHE, 2, 60)
+    assert await world.layer.write(place, "application/json", b"x") is RefusalReason.CHANGED
+    place = await world.miss()
     assert await world.layer.write(place, "application/json", b"x") is None
     world.now += 61
     assert await world.layer.write(place, "application/json", b"x") is RefusalReason.READONLY

@@ -90,6 +90,9 @@ class MemoryCacheStore(MemoryReclaimStore):
         copy = self._copies.get(cache_id)
         if copy is None or copy.record.revision != revision:
             return False
+        if self.clock() >= self._heartbeats.get(cache_id, float("-inf")):
+            copy.changes += step_of_changes()
+            self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
         self._heartbeats[cache_id] = self.clock() + seconds
         return True
 

@@ -99,7 +99,8 @@ class RecordStore(ReclaimReports, Protocol):
         """Allow writes to the keyspaces that need the heartbeat for so long, by the store's own clock.
 
         Only under tags whose copy of the record holds this very revision; tells whether all do. Where it is
-        false the copy is newer, or the store lost something: publish, and beat again.
+        false the copy is newer, or the store lost something: publish, and beat again. A beat after a pause
+        counts as a change, so that no write from before it is let in.
         """
 
     async def aclose(self) -> None:

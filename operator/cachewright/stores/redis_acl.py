@@ -10,10 +10,10 @@ from typing import Final
 
 from cachewright.keys.digest import key_pattern
 
-RECORD_COMMANDS: Final = ("ping", "eval", "hget", "hset", "hincrby", "set")
+RECORD_COMMANDS: Final = ("ping", "eval", "exists", "hget", "hset", "hincrby", "set")
 """What publishing and reading the record and beating take; commands inside scripts count too."""
 
-ENTRY_COMMANDS: Final = ("del", "evalsha", "exists", "get", "getrange", "hmget", "pttl")
+ENTRY_COMMANDS: Final = ("del", "evalsha", "get", "getrange", "hmget", "pttl")
 """What entries, their locks and markers take beyond that."""
 
 TRACKING_COMMANDS: Final = ("client|tracking",)

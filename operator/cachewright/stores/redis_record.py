@@ -55,12 +55,12 @@ class RedisRecordStore(RedisReclaimReports):
 
     async def beat(self, cache_id: str, revision: int, seconds: float) -> bool:
         """Set the heartbeat under every tag whose copy holds this revision, in one round trip."""
-        ttl_ms = max(1, round(seconds * 1000))
+        ttl_ms, step = max(1, round(seconds * 1000)), step_of_changes()
         async with self._link.use("beat") as client:
             pipeline = client.pipeline(transaction=False)
             for tag in TAGS:
                 keys = (record_key(cache_id, tag), heartbeat_key(cache_id, tag))
-                pipeline.eval(BEAT, len(keys), *keys, revision, ttl_ms)
+                pipeline.eval(BEAT, len(keys), *keys, revision, ttl_ms, step)
             return all(await pipeline.execute())
 
     async def aclose(self) -> None:

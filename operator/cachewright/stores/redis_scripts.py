@@ -23,10 +23,15 @@ from before there were permissions; returns the revision held then.
 
 BEAT: Final = """
 if redis.call('HGET', KEYS[1], 'revision') ~= ARGV[1] then return 0 end
+if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('HINCRBY', KEYS[1], 'changes', ARGV[3]) end
 redis.call('SET', KEYS[2], '1', 'PX', ARGV[2])
 return 1
 """
-"""KEYS: record copy, heartbeat. ARGV: revision that the copy must hold, TTL in ms. 1 if set, else 0."""
+"""KEYS: record copy, heartbeat. ARGV: revision that the copy must hold, TTL in ms, by how much to raise the
+changes where there is no heartbeat.
+
+1 if set, else 0. After a pause nobody knows what the pods ran meanwhile, so no write from before is let in.
+"""
 
 WRITE_ENTRY: Final = """
 local held = redis.call('HMGET', KEYS[1], 'revision', 'changes', 'free', 'fenced')
