@@ -48,6 +48,8 @@ class _Partition:
     entries: list[VectorEntry] = field(default_factory=list)
     rows: dict[EntryId, int] = field(default_factory=dict)
     matrix: Matrix = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    ends: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    """When each expires: as an array, since a look-up goes through all of them on the event loop."""
 
     def add(self, entry: VectorEntry) -> None:
         """Append an entry that is not there."""
@@ -56,7 +58,9 @@ class _Partition:
             grown: Matrix = np.empty((max(4, 2 * row), self.dimensions), dtype=np.float32)
             grown[:row] = self.matrix[:row] if row else 0
             self.matrix = grown
+            self.ends = np.concatenate([self.ends[:row], np.empty(len(grown) - row)])
         self.matrix[row] = _direction(entry.vector)
+        self.ends[row] = entry.expires_at
         self.entries.append(entry)
         self.rows[entry.id] = row
 
@@ -68,12 +72,16 @@ class _Partition:
             self.entries[row] = last
             self.rows[last.id] = row
             self.matrix[row] = self.matrix[len(self.entries)]
+            self.ends[row] = last.expires_at
 
     def nearest(self, vector: Vector, now: float, limit: int) -> list[Hit]:
         """Return the nearest entries that have not expired."""
-        scores = self.matrix[: len(self.entries)] @ _direction(vector)
-        alive = [row for row, entry in enumerate(self.entries) if entry.expires_at > now]
-        best = heapq.nlargest(limit, alive, key=scores.__getitem__)
+        count = len(self.entries)
+        scores = self.matrix[:count] @ _direction(vector)
+        alive = np.flatnonzero(self.ends[:count] > now)
+        if len(alive) > limit:
+            alive = alive[np.argpartition(scores[alive], -limit)[-limit:]]
+        best = alive[np.argsort(-scores[alive], kind="stable")]
         return [_hit(self.entries[row], float(scores[row])) for row in best]
 
 
