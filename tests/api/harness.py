@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -97,13 +98,13 @@ class Harness:
         """Seconds, as the reconciler sees them; `settle` lets them go by."""
         self.restart()
 
-    def restart(self) -> None:
+    def restart(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """Begin anew with nothing remembered, as a new process does."""
         self.kube = FaultyKube(self.api)
         self.reconciler = Reconciler(
             kube=self.kube,
             settings=SETTINGS,
-            clock=lambda: datetime.now(UTC),
+            clock=clock,
             events=KubeEvents(self.kube, "test-operator", lambda: datetime.now(UTC)),
             open_record_store=self._open,
             monotonic=lambda: self.monotonic,

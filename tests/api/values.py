@@ -243,7 +243,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.sweep.reclaimRate": ([100, 1_000_000], [99, 1_000_001, 100.5, "1000"]),
     "spec.gateway.replicas": ([0, 100, 3.0], [-1, 101, 1.5, "2"]),
     **_placement("spec.gateway"),
-    "spec.deletionPolicy": (["Retain"], ["Delete"]),
+    "spec.deletionPolicy": (["Retain", "Delete"], ["Keep", ""]),
     "spec.suspend": ([True], ["true"]),
     "metadata.name": (["a", "a-0", "n" * 40], ["n" * 41, "0a", "a.b"]),
 }

@@ -52,7 +52,7 @@ def test_every_problem_is_reported_at_once() -> None:
         ("spec__model__name", "a b", "must be printable ASCII characters without spaces, not 'a b'"),
         ("spec__model__name", "m" * 257, "must have at most 256 characters; it has 257"),
         ("spec__tenancy__mode", "single", "must be one of Required, Single, not 'single'"),
-        ("spec__deletionPolicy", "Delete", "must be Retain, not 'Delete'"),
+        ("spec__deletionPolicy", "Keep", "must be one of Retain, Delete, not 'Keep'"),
         ("spec__suspend", "yes", "must be true or false, not 'yes'"),
         ("spec__gateway__replicas", 101, "must be at most 100; it is 101"),
         ("spec__gateway__replicas", "2", "must be a whole number, not '2'"),

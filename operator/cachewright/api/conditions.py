@@ -65,6 +65,10 @@ class Reason(StrEnum):
     """A referenced Secret lacks the label `cachewright.dev/use: "true"`."""
     SECRET_INVALID = "SecretInvalid"  # noqa: S105
     """A referenced Secret's content cannot be used."""
+    CLEANED_UP = "CleanedUp"
+    """The entries of a deleted object are gone from its external stores; an Event only."""
+    CLEAN_UP_FAILED = "CleanUpFailed"
+    """They could not all be removed in time, and end with their ttl; an Event only."""
     CACHE_ID_IN_USE = "CacheIdInUse"
     """Another object holds `spec.cacheID`."""
     TEMPLATE_NOT_FOUND = "TemplateNotFound"

@@ -198,9 +198,10 @@ class InferenceCacheSpec(ApiModel):
     """How what nobody can reach any more is removed."""
     gateway: GatewaySpec = Field(default_factory=GatewaySpec)
     """The caching gateway's pods."""
-    deletion_policy: Literal["Retain"] = "Retain"
+    deletion_policy: Literal["Retain", "Delete"] = "Retain"
     """What happens to entries in external stores when the object is deleted. Retain: they expire by
-    their TTL; no finalizer is set."""
+    their TTL; no finalizer is set. Delete: the gateways stop, and a Job removes every entry; the object stays
+    until it has ended, for five minutes at most."""
     suspend: bool = False
     """True: change nothing, and say so in status. Only whether answers may be stored still follows the pods
     of `model.workloadRef`."""

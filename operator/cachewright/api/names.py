@@ -34,6 +34,9 @@ LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 ANNOTATION_CHECKSUM_PREFIX: Final = "checksum.cachewright.dev/"
 """On pod templates: a checksum per input that must roll the pods when it changes."""
 
+FINALIZER: Final = "cachewright.dev/clean-up"
+"""On InferenceCaches with `deletionPolicy: Delete`: their end waits a while, until entries are removed."""
+
 ANNOTATION_MODEL_VERSION: Final = "cachewright.dev/model-version"
 """On the engine's pod template: the version of the model that these pods serve."""
 

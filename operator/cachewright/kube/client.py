@@ -19,6 +19,7 @@ from cachewright.kube.protocol import (
     CHILD_KINDS,
     EVENTS,
     INFERENCE_CACHES,
+    JOBS,
     LEASES,
     PODS,
     Manifest,
@@ -37,7 +38,8 @@ Manifests = list[Manifest]
 """For annotations inside KubeApi, where `list` is a method."""
 
 KINDS: Final[Mapping[tuple[str, str], ResourceKind]] = {
-    (kind.api_version, kind.kind): kind for kind in (INFERENCE_CACHES, EVENTS, PODS, LEASES, *CHILD_KINDS)
+    (kind.api_version, kind.kind): kind
+    for kind in (INFERENCE_CACHES, EVENTS, JOBS, PODS, LEASES, *CHILD_KINDS)
 }
 """Every kind that may be written, by apiVersion and kind."""
 

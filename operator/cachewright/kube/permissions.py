@@ -29,8 +29,8 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
     Permission(
         GROUP,
         (PLURAL,),
-        ("get", "list", "watch"),
-        "The objects that declare caches; never written but for their status.",
+        ("get", "list", "patch", "watch"),
+        "The objects that declare caches; patch is for the finalizer of `deletionPolicy: Delete` alone.",
     ),
     Permission(GROUP, (f"{PLURAL}/status",), ("patch",), "What has been seen, by server-side apply."),
     Permission(
@@ -58,6 +58,12 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
         ("pods",),
         ("list", "watch"),
         "Engines' pods, of workloads that objects name: what they run decides what may be cached.",
+    ),
+    Permission(
+        "batch",
+        ("jobs",),
+        ("create", "delete", "get"),
+        "The Job that removes a deleted cache's entries from external stores.",
     ),
     Permission("policy", ("poddisruptionbudgets",), OWNED_VERBS, "Keep a gateway pod through node drains."),
     Permission(

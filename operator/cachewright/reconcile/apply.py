@@ -40,9 +40,11 @@ async def apply(
     """
     published = Applied()
     try:
+        if plan.finalizer is not None:
+            await kube.apply(plan.finalizer)
         await _write_record(kube, plan.record_write)
         if url is not None and (plan.publish is not None or plan.beat is not None):
-            published = await _publish(plan, url, open_record_store, settings)
+            published = await publish(plan, url, open_record_store, settings)
         for child in plan.applies:
             await kube.apply(child)
         for child in plan.deletes:
@@ -78,9 +80,10 @@ async def _write_record(kube: KubeClient, write: RecordWrite | None) -> None:
         await kube.replace(write.manifest)
 
 
-async def _publish(
+async def publish(
     plan: Plan, url: str, open_record_store: OpenRecordStore, settings: OperatorSettings
 ) -> Applied:
+    """Bring the store's copy up to the plan's record, and beat; trouble is told, not raised."""
     store = None
     published = False
     try:

@@ -18,6 +18,7 @@ from cachewright.keys.digest import key_id_of
 from cachewright.keys.record import Record
 from cachewright.reconcile.checks import first_finding
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
+from cachewright.reconcile.finalizer import wanted_finalizer
 from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis_credentials_of
 from cachewright.reconcile.known_record import best_record, parse_record, restored_record
 from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission, without_reclaimed
@@ -63,6 +64,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     return Plan(
         cache=cache,
         record=wanted,
+        finalizer=wanted_finalizer(observed.document, cache),
         record_write=RecordWrite(wanted, manifest) if stale else None,
         applies=tuple(child for child in marked if not _stands(observed, child)),
         deletes=tuple(_superfluous(observed, marked)),

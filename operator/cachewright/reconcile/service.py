@@ -21,6 +21,8 @@ from cachewright.kube.events import EventSink
 from cachewright.kube.protocol import INFERENCE_CACHES, KubeClient
 from cachewright.reconcile.announcements import Announcement, announcements
 from cachewright.reconcile.apply import apply
+from cachewright.reconcile.deletion import Deletion
+from cachewright.reconcile.finalizer import has_finalizer
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
 from cachewright.reconcile.references import Reference
@@ -73,9 +75,11 @@ class Reconciler:
     async def reconcile(self, namespace: str, name: str) -> Outcome:
         """Bring one object one step nearer to its spec."""
         document = await self.kube.get(INFERENCE_CACHES, namespace, name)
-        if document is None or document["metadata"].get("deletionTimestamp"):
-            # Children go with the object by garbage collection; writing any now would bring them back.
+        if document is None:
             return Outcome()
+        if document["metadata"].get("deletionTimestamp"):
+            # Children go with the object by garbage collection; writing any now would bring them back.
+            return await self._ended(document) if has_finalizer(document) else Outcome()
         try:
             spec = load(document).spec
         except InvalidSpec:
@@ -98,6 +102,11 @@ class Reconciler:
             return self._outcome(planned, applied, observed, ready, left)
         status = await self._tell(observed, planned, applied, settled=left is not None)
         return self._outcome(planned, applied, observed, _is_ready(status))
+
+    async def _ended(self, document: Manifest) -> Outcome:
+        """Clean up behind an object that is being deleted."""
+        deletion = Deletion(self.kube, self.settings, self.clock, self.events, self.open_record_store)
+        return Outcome(requeue_after_seconds=await deletion.step(document))
 
     async def _tell(self, observed: Observed, planned: Plan, applied: Applied, settled: bool) -> Manifest:
         """Write status once, and an event and a log line where something changed; returns the status."""

@@ -156,7 +156,7 @@ class RecordWrite:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write, in this order: record, children, removals, the store's copy."""
+    """What to write, in this order: finalizer, record, the store's copy, children, removals."""
 
     blocked: Finding | None = None
     """Set where nothing may be written; the last good state keeps running."""
@@ -164,6 +164,8 @@ class Plan:
     """The object as parsed; None where it does not parse."""
     record: Record | None = None
     """The record as it will stand after the pass; None where there is none yet."""
+    finalizer: Manifest | None = None
+    """To be applied to the object itself, so that its finalizer is as wanted."""
     record_write: RecordWrite | None = None
     applies: tuple[Manifest, ...] = ()
     deletes: tuple[Manifest, ...] = ()
@@ -176,7 +178,7 @@ class Plan:
     @property
     def writes(self) -> bool:
         """Tell whether the plan changes anything but status and the heartbeat."""
-        return bool(self.record_write or self.applies or self.deletes or self.publish)
+        return bool(self.finalizer or self.record_write or self.applies or self.deletes or self.publish)
 
 
 @dataclass(frozen=True, slots=True)
