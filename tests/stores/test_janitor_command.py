@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import key_id_of, key_prefix
+from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import RECORD_DATA_KEY, KeyspaceState
 from cachewright.policy.document import (
     POLICY_DATA_KEY,
@@ -24,10 +25,14 @@ from cachewright.policy.document import (
     TenancyPolicy,
     UpstreamPolicy,
 )
+from cachewright.stores.embeddings import EmbeddingSpace
+from cachewright.stores.postgres_embeddings import PostgresEmbeddingStore
+from cachewright.stores.postgres_link import open_link
 from cachewright.stores.redis_entries import open_cache_store
 from cachewright.stores.vector_opening import open_vector_store
 from cachewright.stores.vectors import VectorSpace
 from tests.stores.test_janitor import World
+from tests.support.postgres_servers import PostgresServer
 from tests.support.qdrant_servers import run_qdrant
 from tests.support.redis_servers import RedisServer, run_redis
 from tests.support.vectors import random_vector, vector_entry
@@ -203,3 +208,22 @@ async def test_nothing_is_deleted_by_a_wrong_command(tmp_path: Path, server: Red
     assert "a store did not do it" in ended.complaint
     assert key_prefix("0" * 16) not in ended.complaint
     assert server.connections() == 0
+
+
+async def test_a_deleted_cache_leaves_no_tables(tmp_path: Path, postgres: PostgresServer) -> None:
+    """Neither of vectors nor of embeddings; those of another cache stay."""
+    cache_id, other, keyspace = secrets.token_hex(8), secrets.token_hex(8), Keyspace("a" * 16, 1)
+    vectors, cold = open_vector_store(postgres.dsn()), PostgresEmbeddingStore(open_link(postgres.dsn()))
+    await vectors.check()
+    for cache in (cache_id, other):
+        await vectors.ensure(VectorSpace(cache, keyspace, 8), "probe", random_vector("probe"))
+        await cold.ensure(EmbeddingSpace(cache, keyspace))
+    mount(tmp_path, "postgres/dsn", postgres.dsn())
+    ended = await janitor("--delete-cache", cache_id, "--config-dir", str(tmp_path))
+    assert (ended.code, ended.complaint) == (0, "")
+    assert ended.told["spaces"] == 2
+    assert [await store.list_spaces(cache_id) for store in (vectors, cold)] == [[], []]
+    assert [await store.list_spaces(other) for store in (vectors, cold)] == [[keyspace], [keyspace]]
+    for store in (vectors, cold):
+        await store.drop(other, keyspace)
+        await store.aclose()
