@@ -23,6 +23,8 @@ class ConditionType(StrEnum):
     """Enough gateway pods are ready."""
     ROTATION_COMPLETE = "RotationComplete"
     """The keyspaces in use are those of the spec, and no gateway serves older ones any more."""
+    CALIBRATED = "Calibrated"
+    """The threshold of similar questions was measured, or chosen; present where they share answers."""
 
 
 class Reason(StrEnum):
@@ -53,6 +55,10 @@ class Reason(StrEnum):
     version."""
     RECLAIM_FAILED = "ReclaimFailed"
     """The space of a keyspace that is to be deleted could not be reclaimed."""
+    CALIBRATED = "Calibrated"
+    """The threshold was measured for this embedder, or the object names it."""
+    UNCALIBRATED = "Uncalibrated"
+    """The object names no threshold, and none was measured for its embedder."""
     SUSPENDED = "Suspended"
     """`spec.suspend` is true: nothing is changed."""
     INVALID_SPEC = "InvalidSpec"
