@@ -11,7 +11,7 @@ import asyncio
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -58,16 +58,22 @@ class Result:
 
 
 async def run_cases(
-    url: str, cases: Iterable[Case], headers: tuple[tuple[str, str], ...] = ()
+    url: str,
+    cases: Iterable[Case],
+    headers: tuple[tuple[str, str], ...] = (),
+    settle: Callable[[], Awaitable[None]] | None = None,
 ) -> list[Result]:
-    """Send all cases to the gateway at `url` (no path), with `headers` added to each request."""
+    """Send all cases to the gateway at `url` (no path), with `headers` added to each request.
+
+    `settle` returns once the gateway has kept what it wants to keep of the first request of a pair.
+    """
     places = asyncio.Semaphore(AT_ONCE)
     run = secrets.token_hex(4)
     async with aiohttp.ClientSession(auto_decompress=True) as session:
 
         async def judged(case: Case) -> Result:
             async with places:
-                pair = _Pair(session, url, headers, f"{run} {case.id}")
+                pair = _Pair(session, url, headers, f"{run} {case.id}", settle)
                 return Result(case, await pair.judge(case))
 
         return list(await asyncio.gather(*(judged(case) for case in cases)))
@@ -89,6 +95,7 @@ class _Pair:
     url: str
     headers: tuple[tuple[str, str], ...]
     mark: str
+    settle: Callable[[], Awaitable[None]] | None
 
     async def judge(self, case: Case) -> Verdict:
         given: set[int] = set()
@@ -102,6 +109,8 @@ class _Pair:
             await asyncio.sleep(PAUSE_SECONDS)
         if not cached:
             return Verdict.NOT_CACHED
+        if self.settle is not None:
+            await self.settle()
         return Verdict.SHARED if await self._ask(case.b) in given else Verdict.APART
 
     async def _ask(self, request: Request) -> int | None:

@@ -157,6 +157,8 @@ async def test_shadow_serves_nothing_and_samples(semantic_mounts: SemanticGatewa
         assert (await gateway.ask(PARAPHRASE)).cache == "cachewright; fwd=miss; detail=shadow"
         assert engine.calls[CHAT] == 2
         assert await gateway.metric("cachewright_semantic_misses_total", reason="shadow") == 1
+        (sample,) = (await gateway.admin("/samples")).json()
+        assert sample == {"asked": PARAPHRASE, "stored": QUESTION, "similarity": 1.0, "refused": []}
 
 
 async def test_a_switch_ends_similar_answers_too(gateway: SemanticGateway) -> None:
@@ -194,3 +196,22 @@ async def test_streams_and_whole_answers_are_one(gateway: SemanticGateway, engin
     assert whole.is_hit
     assert whole.json()["object"] == "chat.completion"
     assert engine.calls[CHAT] == 1
+
+
+async def test_a_false_hit_is_removed_with_all_its_copies(gateway: SemanticGateway, engine: Engine) -> None:
+    """By the id that the wrong answer carried: neither question gets it any more, in whatever way."""
+    await gateway.ask(QUESTION)
+    await gateway.kept()
+    wrong = await gateway.ask(PARAPHRASE)
+    assert wrong.is_hit
+
+    async def is_copied() -> bool:
+        return "Cachewright-Similarity" not in (await gateway.ask(PARAPHRASE)).headers
+
+    await until(is_copied, seconds=10)
+    report = (await gateway.admin("/purge", {"id": wrong.entry_id, "dryRun": False})).json()
+    assert (report["removed"], report["related"]) == (True, 2)
+    assert engine.calls[CHAT] == 1
+    assert not (await gateway.ask(PARAPHRASE)).is_hit
+    assert not (await gateway.ask(QUESTION, headers={**TENANT, "Cachewright-Layers": "exact"})).is_hit
+    assert engine.calls[CHAT] == 3

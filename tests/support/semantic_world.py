@@ -129,7 +129,7 @@ class World:
         )
         admission = Admission(self.store, self.vectors, self.admission, KEY, lambda: self.now)
         self.keeping = Keeping(
-            self.layer, self.store, self.vectors, admission, self.settings, KEY, lambda: self.now
+            self.layer, self.known, self.store, self.vectors, admission, self.settings, KEY, lambda: self.now
         )
 
     async def asked(self, text: str, tenant: str = "acme", system: str = "", **context: Any) -> Asked:

@@ -1,6 +1,7 @@
 """The admin port: stats as JSON, and removal of entries, for whoever holds the token.
 
     GET  /stats    what this pod did since it started
+    GET  /samples  pairs of questions that Shadow mode found similar in this pod
     POST /purge    {"id": "…", "dryRun": true}: what would go; with "dryRun": false it goes
     POST /retract  {"tenant": "…", "dryRun": true} and the like, as in `gateway.retract`
 
@@ -32,7 +33,7 @@ from cachewright.keys.record import Record
 
 LARGEST_BODY_BYTES: Final = 16 * 1024
 
-_METHODS: Final = {"/stats": "GET", "/purge": "POST", "/retract": "POST"}
+_METHODS: Final = {"/stats": "GET", "/samples": "GET", "/purge": "POST", "/retract": "POST"}
 _BEARER: Final = b"bearer "
 
 
@@ -79,7 +80,7 @@ class AdminApp:
             )
         path = scope["path"]
         if path not in _METHODS:
-            return error_reply(404, "not_found", "this port serves /stats, /purge and /retract")
+            return error_reply(404, "not_found", "this port serves /stats, /samples, /purge and /retract")
         if scope["method"] != _METHODS[path]:
             return error_reply(
                 405,
@@ -93,6 +94,9 @@ class AdminApp:
         if path == "/stats":
             stats = collect_stats(self._registry, state.serving.policy, state.record, state.ready)
             return _json(stats | {"store": tell_store(state.record, state.janitor)})
+        if path == "/samples":
+            semantics = state.serving.semantics
+            return _json(semantics.samples.told() if semantics else [])
         return await _remove(state, path, body)
 
     def _is_allowed(self, headers: Headers) -> bool:
@@ -134,7 +138,7 @@ def _read_purge(document: object) -> tuple[str, bool]:
     return entry_id, dry_run
 
 
-def _json(document: Mapping[str, Any]) -> Reply:
+def _json(document: Mapping[str, Any] | list[dict[str, Any]]) -> Reply:
     body = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     return Reply(
         200,

@@ -38,7 +38,12 @@ async def purge(serving: Serving, entry_id: str, *, dry_run: bool) -> dict[str, 
             "sizeBytes": len(kept.body),
             "contentType": kept.content_type,
         }
+    related = await serving.semantics.keeping.related(name) if serving.semantics else ()
+    if serving.semantics:
+        report["related"] = len(related)
     if not dry_run:
         report["removed"] = await serving.exact.remove(name)
+        for other in related:
+            await serving.exact.remove(other)
         await asyncio.sleep(SETTLE_SECONDS)
     return report

@@ -98,7 +98,7 @@ class SemanticAssembly:
             semantic.max_entries, semantic.max_entries_per_tenant, semantic.min_seen, semantic.ttl_seconds
         )
         admission = Admission(store, vectors.store, bounds, key, time.monotonic)
-        keeping = Keeping(layer, store, vectors.store, admission, settings, key, time.time)
+        keeping = Keeping(layer, known, store, vectors.store, admission, settings, key, time.time)
         return Semantics(semantic, layer, keeping, self._samples)
 
     @property

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from cachewright.embedders.protocol import Embedding
 from cachewright.errors import StoreError
-from cachewright.keys.entry_link import LINK_BYTES, pack_link
+from cachewright.keys.digest import EntryName
+from cachewright.keys.entry_link import LINK_BYTES, pack_link, unpack_links
 from cachewright.layers.admission import Admission
 from cachewright.layers.entry import Entry, encode_entry
+from cachewright.layers.exact import LAYER as EXACT
 from cachewright.layers.exact import ExactLayer, Hit, Miss
+from cachewright.layers.known_record import KnownRecord
 from cachewright.layers.semantic import SemanticLayer
-from cachewright.layers.similar import NONCE_BYTES, Draft, SemanticSettings
+from cachewright.layers.similar import LAYER, NONCE_BYTES, Draft, SemanticSettings
 from cachewright.policy.answers import KeptAnswer
 from cachewright.policy.reasons import RefusalReason, SemanticReason, SemanticRefusal
 from cachewright.stores.protocols import CacheStore, WriteOutcome
@@ -40,6 +44,7 @@ class Keeping:
     def __init__(
         self,
         layer: SemanticLayer,
+        known: KnownRecord,
         store: CacheStore,
         vectors: VectorStore,
         admission: Admission,
@@ -49,6 +54,7 @@ class Keeping:
     ) -> None:
         """`key` is the cache's digest key; `wall_clock` gives seconds since the epoch."""
         self._layer = layer
+        self._known = known
         self._store = store
         self._vectors = vectors
         self._admission = admission
@@ -94,6 +100,23 @@ class Keeping:
         except StoreError:
             return RefusalReason.STORE
         return await exact.back_fill(place, hit, pack_link(found)) if is_noted else RefusalReason.CHANGED
+
+    async def related(self, name: EntryName) -> tuple[EntryName, ...]:
+        """List what has to go with an entry of the exact layer or of this one; raises StoreError.
+
+        The entry of the same question in the other layer, and the exact entries that were copied from it.
+        """
+        record = self._known.best
+        layers = record.layers if record else {}
+        semantic, exact = layers.get(LAYER), layers.get(EXACT)
+        if semantic is None or exact is None:
+            return ()
+        ticket = replace(name, keyspace=semantic.keyspace, chosen_tag=name.tag)
+        twin = replace(name, keyspace=exact.keyspace, chosen_tag=name.tag)
+        value = (await self._store.find(ticket)).value or b""
+        copies = unpack_links(value[NONCE_BYTES:], name.cache_id, name.tenant_tag)
+        others = {other.key: other for other in (ticket, twin, *copies)}  # a copy may be noted twice
+        return tuple(other for key, other in others.items() if key != name.key)
 
     async def _put(
         self, space: VectorSpace, draft: Draft, embedding: Embedding, entry: Entry
