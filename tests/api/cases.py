@@ -185,7 +185,7 @@ SINGLE: Final = (
         changed(CREDENTIAL, spec__layers__embedding={}),
         "spec.layers.embedding",
     ),
-    Case("embeddings-alone", changed(FULL, spec__layers__exact=GONE, spec__layers__embedding={})),
+    Case("embeddings-alone", changed(FULL, spec__routes=GONE, spec__layers={"embedding": {}})),
     Case("builtin", changed(FULL, spec__embedder={"builtin": {}})),
     Case("embedder-without-revision", changed(FULL, spec__embedder__revision=GONE)),
     Case("no-template", changed(FULL, spec__promptTemplate={}), "spec.promptTemplate"),

@@ -197,7 +197,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.embedder.url": _URLS,
     "spec.embedder.model": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
     "spec.embedder.revision": (["2", "v" * 128], ["", "a b", "ä", "v" * 129]),
-    "spec.embedder.dimensions": ([1, 16_000, 384.0], [0, -1, 16_001, 1.5]),
+    "spec.embedder.dimensions": ([1, 16_000, 384], [0, -1, 16_001, 1.5]),
     "spec.embedder.maxTokens": ([8, 1_000_000], [7, 1_000_001, 8.5]),
     "spec.embedder.timeout": _DURATIONS,
     **_secret("spec.embedder.apiKeySecretRef"),

@@ -11,7 +11,12 @@ from cachewright.api.durations import Duration
 from cachewright.api.guard import DEFAULT_GUARD, GuardCheck
 from cachewright.api.rotation import Epoch
 
-Threshold = Annotated[float, Field(ge=0.01, le=1)]
+Threshold = Annotated[
+    float,
+    Field(ge=0.01, le=1),
+    # The API server compares a whole number with the minimum's whole part, and so lets 0 through.
+    Rule(cel="double(self) > 0.0", message="must be above 0 and at most 1"),
+]
 """Least cosine between two questions that may share an answer."""
 
 Profile = Literal["General", "Support", "Legal", "Medical", "Financial"]
