@@ -16,9 +16,11 @@ _numbers = itertools.count(1)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for more of the tests of rotation."""
-    parser.addoption("--gaps", default="0,5", help="seconds between bump and roll-out (default: 0,5)")
     parser.addoption(
-        "--least-rate", default="200", help="answers in a second during roll-outs (default: 200)"
+        "--gaps", default="0", help="seconds between bump and roll-out, such as 0,5,60 (default: 0)"
+    )
+    parser.addoption(
+        "--least-rate", default="100", help="answers in a second during roll-outs (default: 100)"
     )
 
 

@@ -47,7 +47,7 @@ def test_explain_tells_what_a_bump_would_cost(ready: Workspace, tmp_path: Path) 
     with ready.gateway() as client:
         wait_for("a hit", lambda: client.chat("explain?").is_hit, 15)
     document = ready.kubectl.get("icache", "demo")
-    del document["status"], document["metadata"]["managedFields"]
+    del document["status"]
     document["spec"]["model"]["version"] = "2"
     file = tmp_path / "new.json"
     file.write_text(json.dumps(document))

@@ -1,7 +1,8 @@
 """Rotation as users see it: the engine is rolled under traffic, and no answer ever crosses versions.
 
-More than 200 requests a second from 8 clients through 2 gateways, an engine of three pods that end slowly.
-The gap between bump and roll-out is 0 and 5 s, or what `--gaps` says: `--gaps=0,5,60` takes longer.
+8 clients ask 240 times a second through 2 gateways, an engine of three pods that end slowly. On a machine to
+itself, `--gaps=0,5,60 --least-rate=200` is the whole of it; without, bump and roll-out come at once, and fewer
+answers a second are enough.
 """
 
 from __future__ import annotations
