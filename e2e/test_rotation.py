@@ -1,8 +1,8 @@
 """Rotation as users see it: the engine is rolled under traffic, and no answer ever crosses versions.
 
-8 clients ask 240 times a second through 2 gateways, an engine of three pods that end slowly. On a machine to
-itself, `--gaps=0,5,60 --least-rate=200` is the whole of it; without, bump and roll-out come at once, and fewer
-answers a second are enough.
+8 clients ask 240 times a second through 2 gateways, an engine of three pods that end slowly. On a quiet
+machine `--gaps=0,5,60 --least-rate=200` is the whole of it; without, bump and roll-out come at once, and
+fewer answers a second are enough.
 """
 
 from __future__ import annotations
