@@ -124,7 +124,7 @@ def _secret(prefix: str) -> dict[str, Values]:
     return {f"{prefix}.name": _SECRET_NAMES, f"{prefix}.key": _SECRET_KEYS}
 
 
-_THRESHOLDS: Final[Values] = ([0.01, 0.5, 1, 1.0], [0, 0.009, 1.001, -0.5])
+_THRESHOLDS: Final[Values] = ([0.01, 0.5, 1, 1.0], [0, 0.0, 1.001, -0.5])
 
 FULL_VALUES: Final[dict[str, Values]] = {
     "spec.model.name": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),

@@ -13,8 +13,8 @@ from cachewright.api.rotation import Epoch
 
 Threshold = Annotated[
     float,
-    Field(ge=0.01, le=1),
-    # The API server compares a whole number with the minimum's whole part, and so lets 0 through.
+    Field(ge=0, le=1),
+    # Not an exclusive minimum: the API server compares whole numbers with its whole part.
     Rule(cel="double(self) > 0.0", message="must be above 0 and at most 1"),
 ]
 """Least cosine between two questions that may share an answer."""
