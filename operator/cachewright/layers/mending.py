@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from cachewright.keys.generations import layer_counter
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
 from cachewright.layers.known_record import KnownRecord
 from cachewright.stores.protocols import CacheStore, Marks
+
+
+MOST_TRIES: Final = 3
+"""How often a look-up waits for others' retractions of a store that went back; then it looks again."""
 
 
 class Mending:
@@ -88,7 +93,9 @@ class Mending:
 
     async def _disown(self, read: int) -> None:
         """Retract all that a store holds which went back: the retractions that it lost nobody can name."""
-        while not self._highest.is_settled(read):
+        for _ in range(MOST_TRIES):
+            if self._highest.is_settled(read):
+                return
             if self._disowning is None:
                 self._disowning = asyncio.ensure_future(self._retract_all())
                 self._disowning.add_done_callback(self._disowned)
