@@ -17,7 +17,6 @@ from cachewright.keys.scheme import TAGS
 from cachewright.layers.known_record import KnownRecord
 from cachewright.stores.protocols import CacheStore, Marks
 
-
 MOST_TRIES: Final = 3
 """How often a look-up waits for others' retractions of a store that went back; then it looks again."""
 
