@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from cachewright.errors import StoreError
 from cachewright.keys.credentials import MarkerName, marker_name
+from cachewright.layers.background import retrieved
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.budget import ends_within
 from cachewright.stores.protocols import MarkerStore
@@ -145,8 +146,7 @@ class Credentials:
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # retrieved, so that a late failure is not reported as forgotten
+        retrieved(task)
 
 
 def _keep(known: dict[MarkerName, float], name: MarkerName, until: float) -> None:

@@ -14,6 +14,7 @@ import structlog
 
 from cachewright.errors import SpaceNotFound, StoreError, StoreUnavailable
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.layers.background import retrieved
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.budget import ends_within
 from cachewright.stores.embeddings import ColdEmbedding, ColdFound, EmbeddingSpace, EmbeddingStore
@@ -95,5 +96,4 @@ class ColdTier:
 
     def _finished(self, search: asyncio.Task[Any]) -> None:
         self._late.discard(search)
-        if not search.cancelled():
-            search.exception()  # retrieved, so that a late failure is not reported as forgotten
+        retrieved(search)

@@ -16,6 +16,7 @@ from cachewright.errors import StoreError, StoreUnavailable
 from cachewright.keys.digest import EntryName
 from cachewright.keys.generations import Dependence
 from cachewright.keys.record import KeyspaceState, LayerRecord, Record
+from cachewright.layers.background import retrieved
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry, encode_dependence, encode_entry
@@ -315,5 +316,4 @@ class ExactLayer:
 
     def _finished(self, search: asyncio.Task[Hit | Miss | BypassReason]) -> None:
         self._late.discard(search)
-        if not search.cancelled():
-            search.exception()  # retrieved, so that a late failure is not reported as forgotten
+        retrieved(search)

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from cachewright.errors import StoreError
 from cachewright.keys.digest import EntryName
+from cachewright.layers.background import retrieved
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.budget import ends_within
 from cachewright.stores.protocols import LockStore
@@ -113,7 +114,7 @@ class Leases:
             call.close()
             raise StoreError("the store is left alone")
         task = asyncio.ensure_future(call)
-        task.add_done_callback(_seen)
+        task.add_done_callback(retrieved)
         if not await ends_within(task, self._budget_seconds):
             # Many misses at once wait in line for a connection: that is no reason to leave the store alone.
             raise StoreError("the store gave no answer within its budget")
@@ -124,8 +125,3 @@ class Leases:
             async with asyncio.timeout(LONGEST_RELEASE_SECONDS):
                 await self._breaker.closed()
                 await self._store.release_lock(name, self._token)
-
-
-def _seen(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # retrieved, so that a late failure is not reported as forgotten

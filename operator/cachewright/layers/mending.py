@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
 from cachewright.keys.generations import layer_counter
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
+from cachewright.layers.background import retrieved
 from cachewright.layers.known_record import KnownRecord
 from cachewright.stores.protocols import CacheStore, Marks
-
-MOST_TRIES: Final = 3
-"""How often a look-up waits for others' retractions of a store that went back; then it looks again."""
 
 
 class Mending:
@@ -87,26 +84,24 @@ class Mending:
 
     def _refilled(self, task: asyncio.Task[int]) -> None:
         self._refilling = None
-        if not task.cancelled():
-            task.exception()  # those who wait see it; if nobody does any more, nobody needs to
+        retrieved(task)
 
     async def _disown(self, read: int) -> None:
         """Retract all that a store holds which went back: the retractions that it lost nobody can name."""
-        for _ in range(MOST_TRIES):
-            if self._highest.is_settled(read):
-                return
+        while not self._highest.is_settled(read):
             if self._disowning is None:
                 self._disowning = asyncio.ensure_future(self._retract_all())
-                self._disowning.add_done_callback(self._disowned)
+                self._disowning.add_done_callback(retrieved)
             await asyncio.shield(self._disowning)
 
     async def _retract_all(self) -> None:
         # Of all layers: they share what is known of the marks, so no other one will notice.
         layers = {self._layer, *(self._known.best.layers if self._known.best else ())}
-        await self._store.raise_generations(self._cache_id, [layer_counter(name) for name in sorted(layers)])
-        self._highest.settle()
-
-    def _disowned(self, task: asyncio.Task[None]) -> None:
-        self._disowning = None
-        if not task.cancelled():
-            task.exception()  # as above
+        counters = [layer_counter(name) for name in sorted(layers)]
+        try:
+            await self._store.raise_generations(self._cache_id, counters)
+            self._highest.settle()
+        finally:
+            # Not in a callback, which runs later: until then whoever awaits the task that is over goes on at
+            # once, finds nothing settled for it, and awaits it again, without ever letting the callback run.
+            self._disowning = None

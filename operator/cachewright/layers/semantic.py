@@ -27,6 +27,7 @@ from cachewright.errors import (
 from cachewright.keys.digest import DIGEST_BYTES, EntryName
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.scheme import TAGS
+from cachewright.layers.background import retrieved
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry
@@ -234,7 +235,7 @@ class SemanticLayer:
         """Embed a draft's question, once for all who want it."""
         if draft.embedding is None:
             draft.embedding = asyncio.ensure_future(self._embed(draft.text))
-            draft.embedding.add_done_callback(_retrieved)
+            draft.embedding.add_done_callback(retrieved)
         try:
             return await asyncio.shield(draft.embedding)
         except EmbedderMismatch:
@@ -272,8 +273,3 @@ class SemanticLayer:
         except StoreError:
             pass
         return SemanticReason.VECTOR_STORE
-
-
-def _retrieved(task: asyncio.Task[Embedding]) -> None:
-    if not task.cancelled():
-        task.exception()  # whoever waits sees it; if nobody does any more, nobody needs to

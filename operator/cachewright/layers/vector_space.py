@@ -18,6 +18,7 @@ from cachewright.embedders.protocol import Embedder
 from cachewright.errors import CachewrightError, EmbedderMismatch, SpaceNotFound
 from cachewright.keys.embedding_identity import PROBE_TEXT
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.layers.background import retrieved
 from cachewright.stores.vectors import Hnsw, Marker, Quantization, VectorSpace, VectorStore
 
 PROBE_SECONDS: Final = 60.0
@@ -150,10 +151,5 @@ def _product(one: array[float], other: array[float]) -> float:
 
 def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_retrieved)
+    task.add_done_callback(retrieved)
     return task
-
-
-def _retrieved(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
-        task.exception()  # whoever waits sees it; if nobody does any more, nobody needs to
