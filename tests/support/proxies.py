@@ -11,6 +11,9 @@ CHUNK_BYTES = 65536
 class Proxy:
     """Forwards to a port; use it as an async context manager."""
 
+    _gone: tuple[type[Exception], ...] = (ConnectionError,)
+    """What tells that a side went away."""
+
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
         self._server: asyncio.Server | None = None
@@ -41,12 +44,16 @@ class Proxy:
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
         try:
+            await self._greet(reader, writer)
             await asyncio.gather(self._pump(reader, there_writer), self._pump(there_reader, writer))
-        except ConnectionError:
+        except self._gone:
             pass  # either side went away
         finally:
             writer.close()
             there_writer.close()
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Do what comes before the first byte that is forwarded."""
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(CHUNK_BYTES):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cachewright.engines import sglang, tensorrt_llm, triton, vllm
@@ -41,7 +41,12 @@ def configure(engine: Engine, version: EngineVersion, settings: PrefixSettings) 
         raise UnsupportedSetting(
             f"{kind.name} {version} is older than {kind.oldest}, the oldest whose flags are known here"
         )
-    return kind.configure(version, settings)
+    rendered = kind.configure(version, settings)
+    return replace(
+        rendered,
+        arguments=tuple(a for a in rendered.arguments if a.flag not in settings.suppressed_arguments),
+        extra_arguments=settings.extra_arguments,
+    )
 
 
 def is_known_version(engine: Engine, version: EngineVersion) -> bool:

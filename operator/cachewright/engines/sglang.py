@@ -74,9 +74,8 @@ def configure(version: EngineVersion, settings: PrefixSettings) -> EngineConfigu
         arguments.append(CACHED_TOKENS.argument(NAME, version))
     arguments.append(METRICS.argument(NAME, version))  # its hit rate is told nowhere else
     return EngineConfiguration(
-        arguments=tuple(a for a in arguments if a.flag not in settings.suppressed_arguments),
+        arguments=tuple(arguments),
         exclusions=(Exclusion("--disable-radix-cache", "it turns prefix caching off"),),
-        extra_arguments=settings.extra_arguments,
     )
 
 

@@ -41,11 +41,9 @@ def configure(version: EngineVersion, settings: PrefixSettings) -> EngineConfigu
     if settings.events_endpoint is not None:
         cache["event_buffer_max_size"] = EVENT_BUFFER
     flag = "--config" if version >= CONFIG_SINCE else "--extra_llm_api_options"
-    arguments = (Argument(flag, FILE_PATH),)
     return EngineConfiguration(
-        arguments=tuple(a for a in arguments if a.flag not in settings.suppressed_arguments),
+        arguments=(Argument(flag, FILE_PATH),),
         file={"kv_cache_config": cache},
-        extra_arguments=settings.extra_arguments,
     )
 
 

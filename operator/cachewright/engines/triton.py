@@ -37,10 +37,8 @@ def configure(version: EngineVersion, settings: PrefixSettings) -> EngineConfigu
         raise UnsupportedSetting("Triton's response cache has a size only; leave the other settings out")
     if settings.response_cache_bytes is None:
         raise UnsupportedSetting("Triton needs the size of its response cache")
-    argument = Argument("--cache-config", f"local,size={settings.response_cache_bytes}")
     return EngineConfiguration(
-        arguments=() if argument.flag in settings.suppressed_arguments else (argument,),
-        extra_arguments=settings.extra_arguments,
+        arguments=(Argument("--cache-config", f"local,size={settings.response_cache_bytes}"),),
     )
 
 

@@ -69,9 +69,8 @@ def configure(version: EngineVersion, settings: PrefixSettings) -> EngineConfigu
     if settings.report_cached_tokens:
         arguments.append(CACHED_TOKENS.argument(NAME, version))
     return EngineConfiguration(
-        arguments=tuple(a for a in arguments if a.flag not in settings.suppressed_arguments),
+        arguments=tuple(arguments),
         exclusions=(Exclusion("--no-enable-prefix-caching", "it turns prefix caching off"),),
-        extra_arguments=settings.extra_arguments,
     )
 
 

@@ -29,6 +29,7 @@ from cachewright.stores.vectors import (
     VectorEntry,
     VectorSpace,
     keyspace_in,
+    require_ours,
     require_vector,
     space_name,
     space_prefix,
@@ -93,12 +94,12 @@ class PostgresVectorStore:
         async with self._link.use(f"make {space.name}", UPKEEP_TIMEOUT_SECONDS) as connection:
             if not await _exists(connection, space.name):
                 await _create(connection, space, marker)
-            return _require_ours(space, await _find_marker(connection, space.name))
+            return require_ours(space, await _find_marker(connection, space.name))
 
     async def read_marker(self, space: VectorSpace) -> Marker:
         """Read the marker."""
         async with self._link.use(f"read the marker of {space.name}") as connection:
-            return _require_ours(space, await _find_marker(connection, space.name))
+            return require_ours(space, await _find_marker(connection, space.name))
 
     async def put(self, space: VectorSpace, entry: VectorEntry) -> None:
         """Store an entry in the place of one with the same id."""
@@ -300,13 +301,3 @@ def _is_owned(name: str, comment: str | None, cache_id: str) -> bool:
         return statements.marker_of(name, comment).cache_id == cache_id
     except StoreRefused:
         return False
-
-
-def _require_ours(space: VectorSpace, marker: Marker) -> Marker:
-    if (marker.cache_id, marker.keyspace) != (space.cache_id, space.keyspace):
-        raise StoreRefused(f"{space.name} is not this cache's")
-    if marker.dimensions != space.dimensions:
-        raise StoreRefused(
-            f"{space.name} has {marker.dimensions} dimensions, and the embedder {space.dimensions}"
-        )
-    return marker

@@ -28,6 +28,7 @@ from cachewright.stores.vectors import (
     VectorEntry,
     VectorSpace,
     keyspace_in,
+    require_ours,
     require_vector,
     space_name,
 )
@@ -65,7 +66,7 @@ class QdrantVectorStore:
         async with self._link.use(f"make {space.name}", UPKEEP_TIMEOUT_SECONDS) as client:
             await _complete(client, space, marker)
             found = await _find_marker(client, space.name)
-        return _require_ours(space, found)
+        return require_ours(space, found)
 
     async def read_marker(self, space: VectorSpace) -> Marker:
         """Read the marker."""
@@ -73,7 +74,7 @@ class QdrantVectorStore:
             found = await _find_marker(client, space.name)
         if found is None:
             raise SpaceNotFound(f"{space.name} is not complete yet")
-        return _require_ours(space, found)
+        return require_ours(space, found)
 
     async def put(self, space: VectorSpace, entry: VectorEntry) -> None:
         """Store an entry, and return once a search can find it."""
@@ -220,13 +221,3 @@ async def _is_owned(client: AsyncQdrantClient, cache_id: str, keyspace: Keyspace
     except StoreRefused:
         return False
     return (marker.cache_id, marker.keyspace) == (cache_id, keyspace)
-
-
-def _require_ours(space: VectorSpace, marker: Marker | None) -> Marker:
-    if marker is None or (marker.cache_id, marker.keyspace) != (space.cache_id, space.keyspace):
-        raise StoreRefused(f"{space.name} is not this cache's")
-    if marker.dimensions != space.dimensions:
-        raise StoreRefused(
-            f"{space.name} has {marker.dimensions} dimensions, and the embedder {space.dimensions}"
-        )
-    return marker

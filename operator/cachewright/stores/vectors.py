@@ -230,3 +230,14 @@ def require_vector(space: VectorSpace, vector: Vector) -> None:
         raise StoreRefused("the vector has a number that is not finite")
     if squared < MIN_NORM * MIN_NORM:
         raise StoreRefused("the vector has no direction: all its numbers are about zero")
+
+
+def require_ours(space: VectorSpace, marker: Marker | None) -> Marker:
+    """Return the marker that was found; raises StoreRefused unless it is this space's and has its length."""
+    if marker is None or (marker.cache_id, marker.keyspace) != (space.cache_id, space.keyspace):
+        raise StoreRefused(f"{space.name} is not this cache's")
+    if marker.dimensions != space.dimensions:
+        raise StoreRefused(
+            f"{space.name} has {marker.dimensions} dimensions, and the embedder {space.dimensions}"
+        )
+    return marker

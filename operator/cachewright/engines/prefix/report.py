@@ -120,11 +120,10 @@ def analyze(
     """Play a log against the cache; `progress` hears how many prompts were played, out of three times all."""
     player = _Player(settings, tokenize, progress)
     played = _play_as_logged(requests, player)
-    prompts = [render(request) for request in requests]
     return PrefixReport(
         settings,
         total=played.total,
-        shared=player.play(prompts, played.names, per_tenant=False),
+        shared=player.play(played.prompts, played.names, per_tenant=False),
         mended=player.play([render(request) for request in played.mended()], played.names),
         by_tenant=_largest(played.by_tenant),
         by_template=_largest(played.by_template),
@@ -141,7 +140,7 @@ def mended(requests: Sequence[LoggedRequest], settings: AnalysisSettings) -> lis
 class _Played:
     """What was seen of the requests as they were logged."""
 
-    requests: Sequence[LoggedRequest]
+    prompts: list[Prompt]
     names: list[str]
     total: Reused = field(default_factory=Reused)
     by_tenant: dict[str, Reused] = field(default_factory=lambda: defaultdict(Reused))
@@ -156,13 +155,13 @@ class _Played:
 
     def mended(self) -> list[LoggedRequest]:
         mending = Mending.learn(self.found)
-        return [mending.mend(request) for request in self.requests]
+        return [mending.mend(prompt.request) for prompt in self.prompts]
 
 
 def _play_as_logged(requests: Sequence[LoggedRequest], player: _Player) -> _Played:
     prompts = [render(request) for request in requests]
     templates = Templates()
-    played = _Played(requests, [templates.name(prompt) for prompt in prompts])
+    played = _Played(prompts, [templates.name(prompt) for prompt in prompts])
     played.total = player.play(prompts, played.names, each=played.note)
     return played
 
