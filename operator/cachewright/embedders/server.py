@@ -7,12 +7,10 @@ Started by `embedders.main`; tests start it in their own loop.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
-import uvicorn
-
+from cachewright.asgi_server import AsgiServer, server_config
 from cachewright.embedders.builtin import BuiltinEmbedder
 from cachewright.embedders.service import EmbeddingService, ServiceReply, problem
 
@@ -33,8 +31,9 @@ class EmbedderServer:
         self._embedder = embedder
         self._service = EmbeddingService(embedder)
         self._servers = [
-            _Server(_config(self._answer, host, port)),
-            _Server(_config(self._answer_health, "0.0.0.0", health_port)),  # noqa: S104 - kubelet asks the pod
+            AsgiServer(server_config(self._answer, host, port, GRACEFUL_SECONDS)),
+            # The kubelet asks for health at the pod's own address.
+            AsgiServer(server_config(self._answer_health, "0.0.0.0", health_port, GRACEFUL_SECONDS)),  # noqa: S104
         ]
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -99,33 +98,3 @@ async def _send(reply: ServiceReply, send: Send) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(reply.body)).encode())]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server among others in one loop; signals are `main`'s business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    @property
-    def bound_port(self) -> int:
-        port: int = self.servers[0].sockets[0].getsockname()[1]
-        return port
-
-
-def _config(app: Any, host: str, port: int) -> uvicorn.Config:  # noqa: ANN401 - uvicorn's own type is private
-    return uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        interface="asgi3",  # it would take a method for an older kind of application
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACEFUL_SECONDS,
-    )

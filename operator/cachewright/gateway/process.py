@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-import uvicorn
 
+from cachewright.asgi_server import AsgiServer, server_config
 from cachewright.errors import InvalidInput, StoreError
 from cachewright.gateway.admin import AdminApp, AdminState
 from cachewright.gateway.app import GatewayApp
@@ -83,7 +83,7 @@ class GatewayProcess:
         self._admin_token: bytes | None = None
         """As last read."""
         self._seen: dict[str, Signature] = {}
-        self._servers: list[_Server] = []
+        self._servers: list[AsgiServer] = []
         self._tasks: list[asyncio.Task[None]] = []
         """One that serves for each port, then those that watch."""
         self._awaiting_store: asyncio.Task[None] | None = None
@@ -98,7 +98,10 @@ class GatewayProcess:
         ]
         if self._admin_token is not None and self._settings.admin_port is not None:
             apps.append((self._admin_app(), self._settings.admin_port))
-        self._servers = [_Server(_server_config(app, self._settings.host, port)) for app, port in apps]
+        self._servers = [
+            AsgiServer(server_config(app, self._settings.host, port, GRACEFUL_SECONDS, TrafficProtocol))
+            for app, port in apps
+        ]
         self._tasks = [asyncio.create_task(server.serve()) for server in self._servers]
         watching = (self._watch(), self._watch_store(), self.janitor.run())
         self._tasks += [asyncio.create_task(each) for each in watching]
@@ -232,33 +235,3 @@ class GatewayProcess:
         except InvalidInput as e:
             self.metrics.configuration_errors.inc()
             _log.error("mount_not_read", what=what, error=str(e))
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server among others in one loop; signals are `main`'s business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    @property
-    def bound_port(self) -> int:
-        port: int = self.servers[0].sockets[0].getsockname()[1]
-        return port
-
-
-def _server_config(app: App, host: str, port: int) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        http=TrafficProtocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=75,  # longer than the 60 s after which common balancers close idle connections
-        timeout_graceful_shutdown=GRACEFUL_SECONDS,
-    )

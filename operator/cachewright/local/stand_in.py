@@ -7,14 +7,14 @@ streamed), embeddings and the list of models.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 import uvicorn
 
+from cachewright.asgi_server import AsgiServer
 from cachewright.local.stand_in_answers import (
     CHAT,
     COMPLETIONS,
@@ -41,7 +41,7 @@ class StandIn:
         self._latency_seconds = latency_seconds
         self.calls = 0
         """Requests for an answer so far."""
-        self._server = _Server(
+        self._server = AsgiServer(
             uvicorn.Config(
                 self._app,
                 interface="asgi3",
@@ -65,8 +65,7 @@ class StandIn:
             if self._serving.done():
                 self._serving.result()
             await asyncio.sleep(0.005)
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}/v1"
+        return f"http://127.0.0.1:{self._server.bound_port}/v1"
 
     async def aclose(self) -> None:
         """Stop listening; answers under way have a second."""
@@ -110,14 +109,6 @@ class StandIn:
             await send({"type": "http.response.body", "body": event, "more_body": True})
             await asyncio.sleep(self._latency_seconds / 2 / len(events))
         await send({"type": "http.response.body", "body": events[-1], "more_body": False})
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server among others in one loop; signals are the session's business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 async def _read(receive: _Receive) -> bytes:
