@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachewright.layers.highest_marks import FARTHEST_BACK, HighestMarks
+from cachewright.layers.highest_marks import FARTHEST, HighestMarks
 from cachewright.stores.protocols import Marks, Raise
 
 BEGINNING = 2**40
@@ -71,9 +71,37 @@ def test_a_change_of_ones_own_gives_a_store_away() -> None:
 
 def test_an_emptied_store_begins_anew() -> None:
     """It holds nothing that could be served, with a record or without."""
+    for beginning in (-5 * FARTHEST, 5 * FARTHEST):
+        highest = HighestMarks()
+        read(highest, 5)
+        assert not highest.went_back("00", None, highest.begin())
+        assert not read(highest, beginning)
+        assert not read(highest, beginning + 1)
+        assert read(highest, beginning)
+
+
+def test_a_store_that_was_filled_again_gives_itself_away_when_its_old_copy_returns() -> None:
+    """Wherever both began to count: what was retracted in between is lost."""
+    for beginning in (-5 * FARTHEST, 5 * FARTHEST):
+        highest = HighestMarks()
+        read(highest, 5)
+        highest.went_back("00", None, highest.begin())
+        read(highest, beginning)
+        assert read(highest, 5)
+        highest.settle()
+        assert not read(highest, 5)
+
+
+def test_a_beginning_that_was_not_seen_empty_may_be_an_old_copy() -> None:
+    """As may one after an emptiness that was over, or of which a slow read tells."""
     highest = HighestMarks()
-    read(highest, FARTHEST_BACK + 5)
-    assert not highest.went_back("00", None, highest.begin())
+    read(highest, 5)
+    assert read(highest, 5 * FARTHEST)
     assert not read(highest, 5)
+    highest.went_back("00", None, highest.begin())
     assert not read(highest, 6)
-    assert read(highest, 5)
+    assert read(highest, 5 * FARTHEST)
+    slow = highest.begin()
+    assert not read(highest, 6)
+    assert not highest.went_back("00", None, slow)
+    assert read(highest, 5 * FARTHEST)

@@ -1,7 +1,8 @@
 """The highest marks that one process has seen: how it notices that a store went back.
 
 A store that fails over to an older copy of itself loses what it was told last, a retraction perhaps. Marks
-rise with every change, so lower ones, read later, give it away. Used by the exact layer's look-ups.
+rise with every change, so lower ones, read later, give it away; and as a store that was emptied counts from
+another beginning, so do marks from far away, unless the store was seen empty. Used by the exact layer.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from typing import Final
 
 from cachewright.stores.protocols import Marks, Raise
 
-FARTHEST_BACK: Final = 2**36
-"""Changes count from a new beginning, by chance out of 2**48, when a store was emptied. Lower marks that are
-farther away than this are such a beginning, and nothing older is left to be served. A hundred thousand
-changes fit in between."""
+FARTHEST: Final = 2**32
+"""By how much marks may rise from one look to the next: some eight thousand changes. Beginnings lie farther
+apart, but for one pair in sixty thousand: they are chosen out of 2**48."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Highest:
     changes: int
     heard: int
+    """How many reads had begun when that was heard."""
+    latest: int
+    """The last read, of those that found this or less far from it."""
+    emptied: int = 0
+    """The read after it that found no copy of a record, or 0."""
 
 
 class HighestMarks:
@@ -42,18 +47,35 @@ class HighestMarks:
     def went_back(self, tag: str, marks: Marks | None, read: int) -> bool:
         """Learn what a read found; tells whether it may have come from a store that lost changes.
 
-        Lower marks stay suspicious until they are settled.
+        Such marks stay suspicious until they are settled. A store that was emptied and counts anew is one
+        of them for whoever did not see it empty: what it went back from may have been seen by others only.
         """
         if read <= self._settled:
             return True
         highest = self._highest.get(tag)
-        if marks is None or (highest is not None and read <= highest.heard):
-            return False  # an empty store has nothing to serve, and that read may just have been slow
-        lost = 0 if highest is None else highest.changes - marks.changes
-        if 0 < lost < FARTHEST_BACK:
+        if highest is None:
+            if marks is not None:
+                self._highest[tag] = _Highest(marks.changes, self._reads, read)
+            return False
+        if read <= highest.heard:
+            return False  # that read may just have been slow
+        if marks is None:  # nothing to serve
+            highest.emptied = read if read > highest.latest else highest.emptied
+            return False
+        return self._is_suspicious(tag, highest, marks.changes, read)
+
+    def _is_suspicious(self, tag: str, highest: _Highest, changes: int, read: int) -> bool:
+        risen = changes - highest.changes
+        if 0 <= risen < FARTHEST:
+            if risen:
+                highest.changes, highest.heard = changes, self._reads
+            if read > highest.emptied:
+                highest.emptied = 0
+            highest.latest = max(highest.latest, read)
+            return False
+        if abs(risen) < FARTHEST or not 0 < highest.emptied < read:
             return True
-        if highest is None or lost:
-            self._highest[tag] = _Highest(marks.changes, self._reads)
+        self._highest[tag] = _Highest(changes, self._reads, read)
         return False
 
     def raised(self, tag: str, raised: Raise, read: int) -> bool:
