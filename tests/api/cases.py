@@ -118,9 +118,21 @@ SINGLE: Final = (
         "spec.tenancy.source",
     ),
     Case(
-        "credential-and-claimed-role", changed(CREDENTIAL, spec__tenancy__mode="Single"), "spec.tenancy.role"
+        "credential-and-claimed-role",
+        changed(CREDENTIAL, spec__tenancy__mode="Single", spec__tenancy__user=GONE),
+        "spec.tenancy.role",
     ),
-    Case("shared-credentials", changed(CREDENTIAL, spec__tenancy__mode="Single", spec__tenancy__role=GONE)),
+    Case(
+        "credential-and-claimed-user",
+        changed(CREDENTIAL, spec__tenancy__mode="Single", spec__tenancy__role=GONE),
+        "spec.tenancy.user",
+    ),
+    Case(
+        "shared-credentials",
+        changed(CREDENTIAL, spec__tenancy__mode="Single", spec__tenancy__role=GONE, spec__tenancy__user=GONE),
+    ),
+    Case("empty-user", changed(FULL, spec__tenancy__user={}), "spec.tenancy.user"),
+    Case("both-users", changed(EXTERNAL, spec__tenancy__user__header="X-User"), "spec.tenancy.user"),
     Case("empty-source", changed(FULL, spec__tenancy__source={}), "spec.tenancy.source"),
     Case("key-for-anybody", changed(FULL, **_SOURCELESS), "spec.tenancy"),
     Case(

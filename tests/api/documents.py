@@ -78,6 +78,7 @@ FULL: Final[Document] = {
             "mode": "Required",
             "source": {"trustedHeader": {"name": "X-Tenant-Id"}},
             "role": {"header": "X-Role"},
+            "user": {"header": "X-User"},
             "onMissing": "Bypass",
         },
         "routes": [
@@ -208,6 +209,7 @@ EXTERNAL: Final = changed(
     spec__stores__redis={"external": {"urlSecretRef": {"name": "redis", "key": "url"}}},
     spec__embedder={"builtin": {"resources": _RESOURCES}},
     spec__tenancy__source={"apiKeys": {"secretRef": {"name": "keys", "key": "keys.yaml"}}},
+    spec__tenancy__user={"bodyField": "SafetyIdentifier"},
 )
 """The other side of each choice: a store that exists already, API keys, the embedder that ships."""
 

@@ -174,6 +174,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.tenancy.mode": (["Required", "Single"], ["Optional", "required", ""]),
     "spec.tenancy.source.trustedHeader.name": _HEADERS,
     "spec.tenancy.role.header": _HEADERS,
+    "spec.tenancy.user.header": _HEADERS,
     "spec.tenancy.onMissing": (["Bypass", "Reject"], ["Allow"]),
     "spec.routes": ([[], _named(32)], [_named(33), [{"name": "a"}, {"name": "a"}]]),
     "spec.routes[0].name": (["a", "0-a", "n" * 63], ["", "A", "-a", "a-", "a.b", "n" * 64]),
@@ -260,6 +261,7 @@ EXTERNAL_VALUES: Final[dict[str, Values]] = {
     "spec.embedder.builtin.resources.limits.cpu": _AMOUNTS,
     **_secret("spec.stores.redis.external.urlSecretRef"),
     **_secret("spec.tenancy.source.apiKeys.secretRef"),
+    "spec.tenancy.user.bodyField": (["User", "SafetyIdentifier"], ["user", "PromptCacheKey", ""]),
 }
 """The same for the parts that only the other object has."""
 

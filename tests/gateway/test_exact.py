@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.engine import Engine
-from tests.gateway.harness import CHAT, QUESTION, TENANT, Gateway, root_client, running
+from tests.gateway.harness import CHAT, QUESTION, TENANT, Answered, Gateway, root_client, running
 
 
 async def test_the_second_identical_request_is_a_hit(gateway: Gateway, engine: Engine) -> None:
@@ -97,6 +97,26 @@ async def test_roles_are_set_apart(mounts: Gateway, engine: Engine) -> None:
         ]
         for headers in ([("X-Role", "")], [], [("X-Role", "admin"), ("X-Role", "admin")]):
             assert (await mounts.call(headers=[*TENANT.items(), *headers])).reason == "no_role"
+    assert engine.calls[CHAT] == 5
+
+
+@pytest.mark.parametrize("source", ["header", "field"])
+async def test_users_are_set_apart(mounts: Gateway, engine: Engine, source: str) -> None:
+    """Where declared, one tenant's users do not share, and a request without exactly one is not cached."""
+    is_header = source == "header"
+    mounts.enact(tenancy={"user_header": "x-user"} if is_header else {"user_field": "safety_identifier"})
+
+    async def ask(*users: object) -> Answered:
+        if is_header:
+            return await mounts.call(headers=[*TENANT.items(), *(("X-User", str(user)) for user in users)])
+        named: dict[str, Any] = {"safety_identifier": users[0]} if users else {}
+        return await mounts.call(**named, user="whoever")
+
+    async with running(mounts):
+        hits = [(await ask(user)).is_hit for user in ("alice", "alice", "bob", "bob")]
+        assert hits == [False, True, False, True]
+        for users in ((), (" ",), ("alice", "alice") if is_header else (7,)):
+            assert (await ask(*users)).reason == "no_user"
     assert engine.calls[CHAT] == 5
 
 

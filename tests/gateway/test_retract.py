@@ -26,10 +26,10 @@ QUOTING = {**TENANT, "Cachewright-Documents": "manual-7, faq"}
 
 @pytest.fixture
 async def pair(tmp_path: Path, redis: RedisServer, engine: Engine) -> AsyncIterator[tuple[Gateway, Gateway]]:
-    """Two replicas with roles."""
+    """Two replicas with roles and users."""
     both = (Gateway(tmp_path / "first", redis, engine.url), Gateway(tmp_path / "second", redis, engine.url))
     for gateway in both:
-        gateway.enact(tenancy={"role_header": "x-role"})
+        gateway.enact(tenancy={"role_header": "x-role", "user_header": "x-user"})
     async with running(both[0]), running(both[1]):
         yield both
 
@@ -51,19 +51,20 @@ async def retract(gateway: Gateway, **wanted: Any) -> Answered:
     return await gateway.admin("/retract", {**wanted, "dryRun": False})
 
 
-def with_role(headers: dict[str, str], role: str = "guest") -> dict[str, str]:
-    """Add a role."""
-    return {**headers, "X-Role": role}
+def asking(headers: dict[str, str], role: str = "guest", user: str = "bob") -> dict[str, str]:
+    """Add a role and a user."""
+    return {**headers, "X-Role": role, "X-User": user}
 
 
 @pytest.mark.parametrize(
     ("wanted", "gone", "kept"),
     [
-        ({"tenant": "acme"}, with_role(TENANT), with_role(OTHER)),
-        ({"document": "manual-7"}, with_role(QUOTING), with_role(TENANT)),
-        ({"role": "admin"}, with_role(TENANT, "admin"), with_role(TENANT)),
+        ({"tenant": "acme"}, asking(TENANT), asking(OTHER)),
+        ({"document": "manual-7"}, asking(QUOTING), asking(TENANT)),
+        ({"role": "admin"}, asking(TENANT, "admin"), asking(TENANT)),
+        ({"user": "älice"}, asking(TENANT, user="älice"), asking(TENANT)),
     ],
-    ids=["tenant", "document", "role"],
+    ids=["tenant", "document", "role", "user"],
 )
 async def test_when_it_is_done_no_replica_serves_it(
     pair: tuple[Gateway, Gateway], wanted: dict[str, str], gone: dict[str, str], kept: dict[str, str]
@@ -83,10 +84,10 @@ async def test_when_it_is_done_no_replica_serves_it(
 @pytest.mark.parametrize("wanted", [{"layer": "Exact"}, {"all": True}])
 async def test_a_layer_and_all_are_retracted(pair: tuple[Gateway, Gateway], wanted: dict[str, Any]) -> None:
     """Whoever asked; the keyspace stays, and fills again."""
-    for headers in (with_role(TENANT), with_role(OTHER)):
+    for headers in (asking(TENANT), asking(OTHER)):
         await warm(pair, headers)
     assert (await retract(pair[1], **wanted)).status == 200
-    for headers in (with_role(TENANT), with_role(OTHER)):
+    for headers in (asking(TENANT), asking(OTHER)):
         assert not (await pair[0].call(headers=headers)).is_hit
         await warm(pair, headers)
 
@@ -163,6 +164,7 @@ async def test_a_dry_run_counts_and_changes_nothing(gateway: Gateway) -> None:
         {"all": False},
         {"all": "yes"},
         {"layer": "Prefix"},
+        {"user": "alice"},  # as users are not set apart
         {"colour": "red"},
         {"id": "no-id"},
         ["tenant"],

@@ -49,6 +49,7 @@ def test_nothing_changes_for_the_same_object() -> None:
         ({"upstream__url": "http://other:8000/v1"}, "spec.upstream.url"),
         ({"upstream__varyHeaders": ["X-Region"]}, "spec.upstream.varyHeaders"),
         ({"tenancy__role": {"header": "X-Role"}}, "spec.tenancy.role"),
+        ({"tenancy__user": {"bodyField": "User"}}, "spec.tenancy.user"),
     ],
 )
 def test_a_field_of_the_fingerprint_is_named_as_cause(changes: dict[str, Any], cause: str) -> None:

@@ -155,6 +155,7 @@ CONTEXTS = [
     Context(arm="v1"),
     Context(guardrail_version="v1"),
     Context(role="v1"),
+    Context(user="v1"),
     Context(tenant_generation=1),
     Context(role_generation=1),
     Context(user_generation=1),
@@ -182,6 +183,7 @@ def test_the_context_has_every_field_of_the_scheme() -> None:
         "role_generation",
         "user_generation",
         "layer_generations",
+        "user",
     ]
 
 

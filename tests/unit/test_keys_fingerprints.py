@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.crd.validation import load
 from cachewright.keys.fingerprints import (
     exact_binding,
@@ -11,9 +12,14 @@ from cachewright.keys.fingerprints import (
     semantic_binding,
     semantic_fingerprint,
 )
-from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document, changed
+from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, GONE, MINIMAL, Document, changed
 
 KEY_ID = "cafe0123"
+
+
+def userless(document: Document) -> InferenceCacheSpec:
+    """Read an object as it was before users could be set apart."""
+    return load(changed(document, spec__tenancy__user=GONE)).spec
 
 
 @pytest.mark.parametrize(
@@ -44,9 +50,19 @@ KEY_ID = "cafe0123"
 )
 def test_fingerprints_are_frozen(document: Document, binding: str, fingerprint: str) -> None:
     """For each source of tenants."""
-    spec = load(document).spec.model_copy(update={"prompt_template": None})
+    spec = userless(document).model_copy(update={"prompt_template": None})
     assert exact_binding(spec, KEY_ID) == binding
     assert exact_fingerprint(spec, KEY_ID) == fingerprint
+
+
+def test_users_set_apart_are_part_of_the_binding() -> None:
+    """By where they come from; without them the binding is what it was before there were any."""
+    sources = [{"header": "X-A"}, {"header": "x-b"}, {"bodyField": "User"}, {"bodyField": "SafetyIdentifier"}]
+    specs = [load(changed(MINIMAL, spec__tenancy__user=source)).spec for source in sources]
+    bindings = {exact_binding(spec, KEY_ID) for spec in (*specs, load(MINIMAL).spec)}
+    assert len(bindings) == 5
+    same = load(changed(MINIMAL, spec__tenancy__user={"header": "x-a"})).spec
+    assert exact_binding(same, KEY_ID) == exact_binding(specs[0], KEY_ID)
 
 
 def test_a_template_is_part_of_the_fingerprint_but_not_of_the_binding() -> None:
@@ -80,7 +96,7 @@ def test_fingerprints_of_the_semantic_layer_are_frozen(
     document: Document, binding: str, fingerprint: str
 ) -> None:
     """For each kind of embedder."""
-    spec = load(document).spec
+    spec = userless(document)
     assert semantic_binding(spec, KEY_ID) == binding
     assert semantic_fingerprint(spec, KEY_ID) == fingerprint
 

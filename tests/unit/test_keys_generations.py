@@ -15,13 +15,13 @@ from cachewright.keys.keyspaces import Keyspace
 
 KEY = bytes(range(32))
 TAG = tenant_tag(KEY, b"acme")
-CONTEXT = Context(role="admin", documents=(Document("a"), Document("b")))
+CONTEXT = Context(role="admin", user="alice", documents=(Document("a"), Document("b")))
 QUESTION = ExactQuestion("/v1/chat/completions", "", (), {"model": "m"}, CONTEXT)
 
 
 def test_counters_are_those_of_tenant_role_user_documents_and_layers() -> None:
     """In this order, and only for what there is."""
-    whole = Dependence.of(KEY, TAG, QUESTION, "alice", ("Exact", "Semantic"))
+    whole = Dependence.of(KEY, TAG, QUESTION, ("Exact", "Semantic"))
     assert whole.counters == (
         tenant_counter(TAG),
         subject_counter(KEY, Subject.ROLE, "admin"),
@@ -49,14 +49,14 @@ def test_names_of_counters_tell_nothing() -> None:
 
 def test_without_a_raise_the_digest_is_the_questions() -> None:
     """A counter that was never raised changes no key."""
-    dependence = Dependence.of(KEY, TAG, QUESTION, "alice")
+    dependence = Dependence.of(KEY, TAG, QUESTION)
     assert dependence.digest_at((0,) * 6) == exact_digest(KEY, TAG, QUESTION)
 
 
 @given(st.tuples(*[st.integers(0, 3)] * 6), st.tuples(*[st.integers(0, 3)] * 6))
 def test_other_generations_are_another_digest(one: tuple[int, ...], other: tuple[int, ...]) -> None:
     """Each counter counts for itself."""
-    dependence = Dependence.of(KEY, TAG, QUESTION, "alice")
+    dependence = Dependence.of(KEY, TAG, QUESTION)
     assert (dependence.digest_at(one) == dependence.digest_at(other)) == (one == other)
 
 
@@ -64,13 +64,14 @@ def test_each_generation_stands_in_its_own_field() -> None:
     """The context has them where the scheme says."""
     context = Context(
         role="admin",
+        user="alice",
         documents=(Document("a", 4), Document("b", 5)),
         tenant_generation=1,
         role_generation=2,
         user_generation=3,
         layer_generations=(6,),
     )
-    dependence = Dependence.of(KEY, TAG, QUESTION, "alice")
+    dependence = Dependence.of(KEY, TAG, QUESTION)
     assert dependence.digest_at((1, 2, 3, 4, 5, 6)) == exact_digest(
         KEY, TAG, replace(QUESTION, context=context)
     )

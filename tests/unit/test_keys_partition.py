@@ -44,6 +44,7 @@ def test_the_digest_is_pinned() -> None:
         digest(replace(REST, body={**BODY, "seed": 1})),
         digest(replace(REST, body={**BODY, "messages": []})),
         digest(replace(REST, context=Context(role="admin"))),
+        digest(replace(REST, context=Context(user="admin"))),
         digest(replace(REST, context=Context(arm="b"))),
         digest(replace(REST, context=Context(template="v2"))),
         digest(replace(REST, context=Context(documents=(Document("a"),)))),
@@ -64,7 +65,7 @@ def test_what_is_outside_the_key_is_outside_the_partition() -> None:
 @given(st.tuples(*[st.integers(0, 2)] * 3), st.tuples(*[st.integers(0, 2)] * 3))
 def test_a_raised_generation_is_another_partition(one: tuple[int, ...], other: tuple[int, ...]) -> None:
     """So a retraction is a retraction in this layer too."""
-    context = Context(role="admin", documents=(Document("a"),))
+    context = Context(role="admin", user="alice", documents=(Document("a"),))
     dependence = Dependence.of(KEY, TAG, replace(REST, context=context))
     digests = [dependence.partition_at(generations, BODY, WHERE) for generations in (one, other)]
     assert (digests[0] == digests[1]) == (one == other)

@@ -12,23 +12,25 @@ from cachewright.keys.retraction import Target, TargetKind
 
 KEY = bytes(range(32))
 TAG = tenant_tag(KEY, "zoë".encode())
-CONTEXT = Context(role="zoë", documents=(Document("zoë"),))
+CONTEXT = Context(role="zoë", user="zoë", documents=(Document("zoë"),))
 DEPENDENCE = Dependence.of(KEY, TAG, ExactQuestion("/", "", (), {}, CONTEXT), layers=("Exact", "Semantic"))
 LAYERS = ("Exact", "Semantic")
 
 
-@pytest.mark.parametrize("kind", [TargetKind.TENANT, TargetKind.DOCUMENT, TargetKind.ROLE])
+@pytest.mark.parametrize("kind", [TargetKind.TENANT, TargetKind.DOCUMENT, TargetKind.ROLE, TargetKind.USER])
 def test_answers_depend_on_what_is_raised(kind: TargetKind) -> None:
     """The counter of a name is the one that a request with that name has."""
     assert set(Target(kind, "zoë").counters(KEY, LAYERS)) & set(DEPENDENCE.counters)
     assert not set(Target(kind, "zoe").counters(KEY, LAYERS)) & set(DEPENDENCE.counters)
 
 
-def test_a_role_from_a_header_counts_as_its_bytes() -> None:
+@pytest.mark.parametrize("kind", [TargetKind.ROLE, TargetKind.USER])
+def test_what_came_in_a_header_counts_as_its_bytes(kind: TargetKind) -> None:
     """Gateways keep such bytes one a character."""
-    context = Context(role="zoë".encode().decode("latin-1"))
+    name = "zoë".encode().decode("latin-1")
+    context = Context(role=name) if kind is TargetKind.ROLE else Context(user=name)
     dependence = Dependence.of(KEY, TAG, ExactQuestion("/", "", (), {}, context))
-    assert set(Target(TargetKind.ROLE, "zoë").counters(KEY, LAYERS)) & set(dependence.counters)
+    assert set(Target(kind, "zoë").counters(KEY, LAYERS)) & set(dependence.counters)
 
 
 def test_layers_and_all() -> None:

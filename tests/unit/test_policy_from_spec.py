@@ -124,12 +124,15 @@ def test_without_routes_the_default_route_has_all_layers() -> None:
     assert route.layers == ("Exact", "Semantic")
 
 
+_APART = {"mode": "Required", "role_header": "x-role"}
+
+
 @pytest.mark.parametrize(
     ("document", "fields"),
     [
-        (FULL, {"mode": "Required", "trusted_header": "x-tenant-id", "role_header": "x-role"}),
-        (EXTERNAL, {"mode": "Required", "api_keys": True, "role_header": "x-role"}),
-        (CREDENTIAL, {"mode": "Required", "client_credential_ttl_seconds": 300, "role_header": "x-role"}),
+        (FULL, {**_APART, "trusted_header": "x-tenant-id", "user_header": "x-user"}),
+        (EXTERNAL, {**_APART, "api_keys": True, "user_field": "safety_identifier"}),
+        (CREDENTIAL, {**_APART, "client_credential_ttl_seconds": 300, "user_header": "x-user"}),
         (MINIMAL, {"mode": "Single"}),
     ],
     ids=["header", "api-keys", "credential", "no-source"],

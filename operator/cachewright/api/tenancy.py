@@ -59,6 +59,22 @@ class RoleSource(ApiModel):
     """Name of the header, set by the same trusted party as the tenant."""
 
 
+class UserSource(ApiModel):
+    """Where the end user of a request comes from: exactly one of the fields."""
+
+    rules = (
+        Rule(
+            cel="has(self.header) != has(self.bodyField)",
+            message="tenancy.user needs exactly one of header and bodyField",
+        ),
+    )
+
+    header: HeaderName | None = None
+    """Name of the header, set by the same trusted party as the tenant."""
+    body_field: Literal["User", "SafetyIdentifier"] | None = None
+    """The field of the request that names the user: `user`, or OpenAI's later `safety_identifier`."""
+
+
 class TenancySpec(ApiModel):
     """Which requests may share answers; no tenant, no cache."""
 
@@ -79,6 +95,17 @@ class TenancySpec(ApiModel):
             ),
             field=".role",
         ),
+        Rule(
+            cel=(
+                "self.mode == 'Required' || !has(self.user) || !has(self.source)"
+                " || !has(self.source.clientCredential)"
+            ),
+            message=(
+                "tenancy.user with clientCredential needs tenancy.mode Required,"
+                " else clients could pass for each other's users"
+            ),
+            field=".user",
+        ),
     )
 
     mode: Literal["Required", "Single"] = "Required"
@@ -88,6 +115,9 @@ class TenancySpec(ApiModel):
     """Where the tenant comes from."""
     role: RoleSource | None = None
     """Further partition within a tenant, for answers that depend on the asker's rights."""
+    user: UserSource | None = None
+    """Answers are shared among the requests of one user only, and can be retracted by user. A request that
+    names none is not cached. Without it users share answers, and what one of them asked cannot be told."""
     on_missing: Literal["Bypass", "Reject"] = "Bypass"
     """What happens without a single, non-empty tenant. Bypass: answered by the upstream, uncached.
     Reject: 400."""

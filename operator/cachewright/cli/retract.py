@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--tenant", metavar="NAME", help="all answers of a tenant, as its requests name it")
     what.add_argument("--document", metavar="ID", help="all answers that may quote a document, of any tenant")
     what.add_argument("--role", metavar="NAME", help="all answers for a role, of any tenant")
+    what.add_argument(
+        "--user", metavar="NAME", help="all answers for an end user, of any tenant; needs tenancy.user"
+    )
     what.add_argument("--layer", metavar="NAME", help="all answers of a layer, such as Exact")
     what.add_argument("--all", action="store_true", help="all answers of the cache")
     what.add_argument("--id", metavar="ID", help="one answer, by the `key` of its Cache-Status header")
@@ -40,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Count what would go, and with --yes retract it; the exit code is 1 where that failed."""
     wanted = {
         name: value
-        for name in ("tenant", "document", "role", "layer", "all", "id")
+        for name in ("tenant", "document", "role", "user", "layer", "all", "id")
         if (value := getattr(options, name))
     }
     try:

@@ -61,7 +61,8 @@ def private_headers(policy: TenancyPolicy) -> set[bytes]:
     """Name the headers that are between the client and us, and never reach the upstream.
 
     These are our API keys and, where clients authenticate by them, a role that a client claims by itself. A
-    trusted tenant or role header is passed on like any other, for gateways and engines that read it too.
+    trusted tenant, role or user header is passed on like any other, for gateways and engines that read it
+    too; so is the user that the holder of an API key names, which says nothing about anybody's rights.
     """
     if not policy.api_keys:
         return set()

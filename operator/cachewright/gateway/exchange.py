@@ -29,6 +29,7 @@ from cachewright.policy.document import RoutePolicy
 from cachewright.policy.documents import DOCUMENTS_HEADER, find_documents
 from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason
+from cachewright.policy.users import find_user
 from cachewright.policy.wishes import Wishes, read_cache_control
 
 
@@ -111,6 +112,7 @@ class Exchange:
             content_length=content_length(headers),
             has_arm=self._arm() is not None,
             documents=self._documents_header(),
+            user=self._user_header(),
             is_cross_origin=self._is_cross_origin(),
         )
 
@@ -133,14 +135,22 @@ class Exchange:
 
     def _context(self, body: dict[str, Any]) -> Context:
         if self.route is None:
-            return Context(role=self.asker.role or "")
+            return Context(role=self.asker.role or "", user=self._user(body))
         documents = find_documents(self._documents_header(), body, self.route)
         return Context(
             template=self.route.prompt_template,
             documents=() if isinstance(documents, BypassReason) else tuple(map(Document, documents)),
             arm=self._arm() or "",
             role=self.asker.role or "",
+            user=self._user(body),
         )
+
+    def _user(self, body: dict[str, Any]) -> str:
+        return find_user(self._user_header(), body, self.serving.policy.tenancy) or ""
+
+    def _user_header(self) -> tuple[bytes, ...]:
+        name = self.serving.policy.tenancy.user_header
+        return tuple(values_of(self.call.headers, name.encode())) if name is not None else ()
 
     def _arm(self) -> str | None:
         """Return the experiment arm: empty where the route is no experiment, None where it is not clear."""
@@ -160,10 +170,8 @@ class Exchange:
 
     def dependence(self, tag: str, body: dict[str, Any]) -> Dependence:
         """Return the question of the tenant with this tag, and the generations that its answer hangs on."""
-        user = body.get("user")
         layers = self.route.layers if self.route is not None else (LAYER,)
-        named = user if isinstance(user, str) else ""
-        return Dependence.of(self.serving.digest_key, tag, self.question(body), named, layers)
+        return Dependence.of(self.serving.digest_key, tag, self.question(body), layers)
 
     def outgoing(self, payload: Payload | None, plain_answer: bool = False) -> Outgoing:
         """Return the request to the upstream; without a payload the body is passed on as it arrives.

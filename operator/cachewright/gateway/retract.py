@@ -1,6 +1,6 @@
 """Retract: from a request to the admin port to answers that no replica gives any more.
 
-{"tenant": "acme", "dryRun": true}      or "document", "role", "layer"
+{"tenant": "acme", "dryRun": true}      or "document", "role", "user", "layer"
 {"all": true, "dryRun": false}
 {"id": "e…", "dryRun": false}           one entry; see `gateway.purge`
 
@@ -23,6 +23,7 @@ from cachewright.keys.retraction import Target, TargetKind
 from cachewright.layers.pace import Pace
 from cachewright.layers.retraction import Count, Counting, retract
 from cachewright.policy.document import SweepPolicy
+from cachewright.policy.users import sets_users_apart
 
 COUNT_SECONDS: Final = 8.0
 """Longest that a count takes; clients of the admin port wait a little longer."""
@@ -69,6 +70,8 @@ async def carry_out(serving: Serving, record: Record | None, wanted: Wanted) -> 
     if wanted.target is None:
         return await purge(serving, wanted.entry_id, dry_run=wanted.dry_run)
     target, policy = wanted.target, serving.policy
+    if target.kind is TargetKind.USER and not sets_users_apart(policy.tenancy):
+        raise InvalidInput("this cache does not set users apart: declare tenancy.user")
     counters = target.counters(serving.digest_key, _layers(record))
     report: dict[str, Any] = {"target": str(target.kind), "dryRun": wanted.dry_run}
     started = time.monotonic()

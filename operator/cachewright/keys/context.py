@@ -38,6 +38,9 @@ class Context:
     layer_generations: tuple[int, ...] = ()
     """Of the layers that may have given the answer; hashed only where one was raised, as the first keys had
     none."""
+    user: str = ""
+    """End user whose answers are nobody else's; hashed only where there is one, as the first keys had none.
+    """
 
     def hash(self) -> bytes:
         """Return the SHA-256 of all fields."""
@@ -58,6 +61,8 @@ class Context:
             ("role_generation", _generation(self.role_generation)),
             ("user_generation", _generation(self.user_generation)),
         ]
+        if self.user:
+            fields.append(("user", self.user.encode()))
         if any(self.layer_generations):
             fields.append(("layer_generations", encode_list(map(str, self.layer_generations))))
         return hashlib.sha256(encode_fields("cachewright/context", fields)).digest()

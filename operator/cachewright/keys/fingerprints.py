@@ -93,15 +93,15 @@ def keyspace_id(fingerprint: str) -> str:
 def _tenancy_fields(tenancy: TenancySpec) -> bytes:
     source = tenancy.source
     header = source.trusted_header.name.lower() if source and source.trusted_header else ""
-    return encode_fields(
-        "tenancy",
-        [
-            ("mode", tenancy.mode.encode()),
-            ("source", _source_kind(source).encode()),
-            ("header", header.encode()),
-            ("role_header", (tenancy.role.header.lower() if tenancy.role else "").encode()),
-        ],
-    )
+    fields = [
+        ("mode", tenancy.mode.encode()),
+        ("source", _source_kind(source).encode()),
+        ("header", header.encode()),
+        ("role_header", (tenancy.role.header.lower() if tenancy.role else "").encode()),
+    ]
+    if user := tenancy.user:  # else as before there were users, so that nothing rotates
+        fields.append(("user", encode_list([(user.header or "").lower(), user.body_field or ""])))
+    return encode_fields("tenancy", fields)
 
 
 def _source_kind(source: TenancySource | None) -> str:

@@ -62,7 +62,6 @@ class Dependence:
     tenant_tag: str
     question: ExactQuestion
     """With all generations 0."""
-    has_user: bool
     counters: tuple[str, ...]
     """Tenant, role where there is one, user where there is one, documents in their order, then layers."""
 
@@ -72,23 +71,22 @@ class Dependence:
         key: bytes,
         tenant_tag: str,
         question: ExactQuestion,
-        user: str = "",
         layers: tuple[str, ...] = ("Exact",),
     ) -> Self:
         """Name the counters of a question.
 
-        `user` is the end user it is asked for, as far as it says; `layers` are those that may answer it. They
-        hand answers on to each other, so what one of them has to give up no other keeps.
+        `layers` are those that may answer it. They hand answers on to each other, so what one of them has to
+        give up no other keeps.
         """
         context = question.context
         counters = [tenant_counter(tenant_tag)]
         if context.role:
             counters.append(subject_counter(key, Subject.ROLE, context.role))
-        if user:
-            counters.append(subject_counter(key, Subject.USER, user))
+        if context.user:
+            counters.append(subject_counter(key, Subject.USER, context.user))
         counters += (subject_counter(key, Subject.DOCUMENT, document.id) for document in context.documents)
         counters += map(layer_counter, sorted(layers))
-        return cls(key, tenant_tag, question, bool(user), tuple(counters))
+        return cls(key, tenant_tag, question, tuple(counters))
 
     def digest_at(self, generations: tuple[int, ...]) -> str:
         """Digest the question with the counters at these values."""
@@ -105,7 +103,7 @@ class Dependence:
             context,
             tenant_generation=next(generations),
             role_generation=next(generations) if context.role else 0,
-            user_generation=next(generations) if self.has_user else 0,
+            user_generation=next(generations) if context.user else 0,
             documents=tuple(Document(document.id, next(generations)) for document in context.documents),
             layer_generations=tuple(generations),
         )

@@ -20,6 +20,7 @@ class TargetKind(StrEnum):
     TENANT = "tenant"
     DOCUMENT = "document"
     ROLE = "role"
+    USER = "user"
     LAYER = "layer"
     ALL = "all"
 
@@ -27,12 +28,13 @@ class TargetKind(StrEnum):
 _SUBJECTS = {
     TargetKind.DOCUMENT: Subject.DOCUMENT,
     TargetKind.ROLE: Subject.ROLE,
+    TargetKind.USER: Subject.USER,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """All answers of a tenant, from a document, for a role, of a layer, or simply all."""
+    """All answers of a tenant, from a document, for a role or a user, of a layer, or simply all."""
 
     kind: TargetKind
     name: str = field(default="", repr=False)
@@ -52,7 +54,8 @@ class Target:
                 raise InvalidInput(f"this cache has the layers {', '.join(layers) or 'none'}")
             return (layer_counter(self.name),)
         names = [self.name]
-        if self.kind is TargetKind.ROLE:  # one that came in a header is kept as its bytes, one a character
+        if self.kind in (TargetKind.ROLE, TargetKind.USER):
+            # One that came in a header is kept as its bytes, one a character.
             names.append(self.name.encode("utf-8", "surrogatepass").decode("latin-1"))
         subject = _SUBJECTS[self.kind]
         return tuple(dict.fromkeys(subject_counter(key, subject, name) for name in names))

@@ -85,7 +85,17 @@ class Facts:
             found[tenancy.source.trusted_header.name] = "acme"
         if tenancy.role:
             found[tenancy.role.header] = "reader"
+        if tenancy.user and tenancy.user.header:
+            found[tenancy.user.header] = "alice"
         return found
+
+    @property
+    def user_field(self) -> dict[str, str]:
+        """What a request's body must say to be cached, beyond the question."""
+        user = self.edition.cache.spec.tenancy.user
+        if user is None or user.body_field is None:
+            return {}
+        return {"user" if user.body_field == "User" else "safety_identifier": "alice"}
 
     @property
     def tenant(self) -> str:
@@ -160,7 +170,7 @@ class Facts:
             return ["Another question, another entry:", f"  {self._curl({}, question='And at dusk?')}"]
         other = {**self.headers, name: "globex"}
         return [
-            "The same with another tenant or role, which gets nothing of it:",
+            "The same with another tenant, role or user, which gets nothing of it:",
             f"  {self._curl({}, other)}",
         ]
 
@@ -171,6 +181,7 @@ class Facts:
             "model": self.model,
             "temperature": 0,
             "messages": [{"role": "user", "content": question}],
+            **self.user_field,
             **changes,
         }
         headers = {"Content-Type": "application/json", **(headers or self.headers)}
@@ -183,11 +194,12 @@ class Facts:
         key = "YOUR_API_KEY" if self.needs_key else "unused"
         headers = f", default_headers={json.dumps(self.headers)}" if self.headers else ""
         message = json.dumps({"role": "user", "content": QUESTION})
+        user = "".join(f', {name}="{value}"' for name, value in self.user_field.items())
         return [
             "from openai import OpenAI",
             f'client = OpenAI(base_url="{self.base_url}", api_key="{key}"{headers})',
             "answer = client.chat.completions.with_raw_response.create(",
-            f'    model="{self.model}", temperature=0, messages=[{message}]',
+            f'    model="{self.model}", temperature=0, messages=[{message}]{user}',
             ")",
             'print(answer.headers["cache-status"], answer.parse().choices[0].message.content)',
         ]
@@ -202,6 +214,8 @@ def _tenant(tenancy: TenancySpec) -> str:
     else:
         where = "API keys, as bearer tokens" if source.api_keys else "each client's own key of the upstream"
     role = f", role from header {tenancy.role.header}" if tenancy.role else ""
+    if user := tenancy.user:
+        role += f", user from {f'header {user.header}' if user.header else 'the body'}"
     if tenancy.mode == "Single":
         return f"all requests are one tenant's; {where} authenticates{role}"
     return f"{where}{role}"

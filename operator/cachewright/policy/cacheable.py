@@ -17,6 +17,7 @@ from cachewright.policy.documents import find_documents
 from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason
 from cachewright.policy.sampling import is_interchangeable
+from cachewright.policy.users import find_user
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Envelope:
     """True also where the route is no experiment."""
     documents: tuple[bytes, ...] = ()
     """Values of the header that names documents."""
+    user: tuple[bytes, ...] = ()
+    """Values of the header that names the end user, where the policy has one."""
     method: str = "POST"
     is_cross_origin: bool = False
     """A page of another origin sent it, in a browser."""
@@ -139,6 +142,12 @@ def _model_is_another(
     return None if body.get("model") == policy.model else BypassReason.MODEL
 
 
+def _user_is_unclear(
+    body: Body, _route: RoutePolicy, envelope: Envelope, policy: GatewayPolicy
+) -> BypassReason | None:
+    return BypassReason.NO_USER if find_user(envelope.user, body, policy.tenancy) is None else None
+
+
 def _answer_is_sampled(
     body: Body, route: RoutePolicy, _envelope: Envelope, _policy: GatewayPolicy
 ) -> BypassReason | None:
@@ -166,6 +175,7 @@ ENVELOPE_CHECKS: Final[tuple[EnvelopeCheck, ...]] = (
 )
 
 BODY_CHECKS: Final[tuple[PolicyBodyCheck, ...]] = (
+    _user_is_unclear,
     _model_is_another,
     _answer_is_sampled,
     _documents_are_unclear,

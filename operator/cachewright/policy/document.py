@@ -19,7 +19,18 @@ POLICY_DATA_KEY: Final = "policy.json"
 """Key in the ConfigMap and file name where it is mounted."""
 
 LATER_PARTS: Final = frozenset(
-    {"embedder", "embedding", "postgres", "qdrant", "question_between", "semantic", "sweep", "threshold"}
+    {
+        "embedder",
+        "embedding",
+        "postgres",
+        "qdrant",
+        "question_between",
+        "semantic",
+        "sweep",
+        "threshold",
+        "user_field",
+        "user_header",
+    }
 )
 """Parts that are left out where an object does not use them, so that a newer release rolls no gateway."""
 
@@ -65,6 +76,10 @@ class TenancyPolicy(_Document):
     """Set: the client's own credential in Authorization is the tenant, and counts this long after a 2xx."""
     role_header: str | None = None
     """Lower-case name of the header that carries the role."""
+    user_header: str | None = None
+    """Lower-case name of the header that carries the end user, where users are set apart by one."""
+    user_field: Literal["user", "safety_identifier"] | None = None
+    """Field of a request that carries the end user, where users are set apart by one."""
     on_missing: Literal["Bypass", "Reject"] = "Bypass"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from cachewright.api.durations import parse_duration_seconds
 from cachewright.api.embedder import EmbedderSpec
@@ -12,7 +12,7 @@ from cachewright.api.quantities import parse_bytes
 from cachewright.api.routes import Route
 from cachewright.api.stores import StoresSpec
 from cachewright.api.sweep import SweepSpec
-from cachewright.api.tenancy import TenancySpec
+from cachewright.api.tenancy import TenancySpec, UserSource
 from cachewright.keys.embedding import embedding_binding
 from cachewright.keys.embedding_identity import identity_of
 from cachewright.keys.fingerprints import exact_binding, semantic_binding
@@ -90,8 +90,16 @@ def _tenancy(tenancy: TenancySpec) -> TenancyPolicy:
         api_keys=bool(source and source.api_keys),
         client_credential_ttl_seconds=parse_duration_seconds(credential.ttl) if credential else None,
         role_header=tenancy.role.header.lower() if tenancy.role else None,
+        user_header=tenancy.user.header.lower() if tenancy.user and tenancy.user.header else None,
+        user_field=_user_field(tenancy.user) if tenancy.user else None,
         on_missing=tenancy.on_missing,
     )
+
+
+def _user_field(user: UserSource) -> Literal["user", "safety_identifier"] | None:
+    if user.body_field is None:
+        return None
+    return "user" if user.body_field == "User" else "safety_identifier"
 
 
 def _routes(spec: InferenceCacheSpec) -> tuple[RoutePolicy, ...]:

@@ -29,6 +29,8 @@ class BypassReason(StrEnum):
     """No single, non-empty tenant."""
     NO_ROLE = "no_role"
     """No single, non-empty role, though roles are set apart."""
+    NO_USER = "no_user"
+    """No single, non-empty user, though users are set apart."""
     EXPERIMENT = "experiment"
     """No single, non-empty arm, though the route is an experiment."""
     CONTENT_TYPE = "content_type"
