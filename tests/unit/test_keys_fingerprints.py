@@ -12,14 +12,15 @@ from cachewright.keys.fingerprints import (
     semantic_binding,
     semantic_fingerprint,
 )
-from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, GONE, MINIMAL, Document, changed
+from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, MINIMAL, Document, changed
 
 KEY_ID = "cafe0123"
 
 
 def userless(document: Document) -> InferenceCacheSpec:
     """Read an object as it was before users could be set apart."""
-    return load(changed(document, spec__tenancy__user=GONE)).spec
+    spec = load(document).spec
+    return spec.model_copy(update={"tenancy": spec.tenancy.model_copy(update={"user": None})})
 
 
 @pytest.mark.parametrize(
