@@ -7,6 +7,7 @@ with them. Called by the process at start and when a mounted file has changed.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -26,6 +27,7 @@ from cachewright.gateway.janitor_embeddings import JanitorEmbeddings
 from cachewright.gateway.janitor_vectors import JanitorVectors
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
+from cachewright.gateway.salting import Salting
 from cachewright.gateway.semantic_assembly import SemanticAssembly
 from cachewright.gateway.semantics import Semantics
 from cachewright.gateway.serving import Serving
@@ -92,6 +94,8 @@ class Assembly:
         self._embedding = EmbeddingAssembly(metrics, throttle, self._retire)
         self._semantic = SemanticAssembly(metrics, throttle, self._retire)
         self._known: dict[str, KnownRecord] = {}
+        self._stand_in = secrets.token_hex(16)
+        """Takes a keyspace's place in salts while none is known."""
         self._background: set[asyncio.Task[None]] = set()
 
     def known_record(self, cache_id: str) -> KnownRecord:
@@ -122,6 +126,7 @@ class Assembly:
             janitor=self._make_janitor(configuration) if exact or embeddings else None,
             embeddings=embeddings,
             semantics=semantics,
+            salting=self._make_salting(configuration),
         )
 
     async def warm(self) -> None:
@@ -239,6 +244,14 @@ class Assembly:
         self._local = _Local(purpose, cache, upkeep)
         upkeep.start()
         return cache
+
+    def _make_salting(self, configuration: Configuration) -> Salting | None:
+        policy = configuration.policy
+        if policy.prefix is None:
+            return None
+        known = self.known_record(policy.cache_id)
+        count = self._metrics.count_salt
+        return Salting(policy.prefix, configuration.digest_key, known, self._stand_in, count)
 
     def _make_janitor(self, configuration: Configuration) -> Janitor | None:
         if self._store is None:

@@ -29,6 +29,7 @@ from cachewright.policy.document import RoutePolicy
 from cachewright.policy.documents import DOCUMENTS_HEADER, find_documents
 from cachewright.policy.endpoints import ENDPOINTS
 from cachewright.policy.reasons import BypassReason
+from cachewright.policy.salted_request import salted, salted_parts
 from cachewright.policy.users import find_user
 from cachewright.policy.wishes import Wishes, read_cache_control
 
@@ -180,9 +181,12 @@ class Exchange:
         """
         policy = self.serving.policy
         headers = self.call.headers
+        salt = self._salt()
+        if payload is not None and salt is not None:
+            payload = payload.rewritten(salted(payload.plain, salt))
         dropped = {b"host", b"expect", b"content-length", *private_headers(policy.tenancy)}
         added: Headers = []
-        if plain_answer:
+        if plain_answer or salt is not None:  # in a compressed error nobody finds what is to be hidden
             dropped.add(b"accept-encoding")
             added.append((b"accept-encoding", b"identity"))
         if payload is not None and payload.is_rewritten:
@@ -194,14 +198,29 @@ class Exchange:
         body: bytes | AsyncIterator[bytes] | None = payload.sent if payload else None
         if payload is None and self._has_body():
             body = self.body.chunks(policy.max_body_bytes)
-            if b"content-length" in dict(headers):
+            if salt is not None:
+                body = salted_parts(body, salt)  # and so of another length
+            elif b"content-length" in dict(headers):
                 added.append((b"content-length", first_of(headers, b"content-length")))
         return Outgoing(
             self.call.method,
             upstream_url(policy.upstream.url, self.path, self.call.query),
             end_to_end(headers, dropped) + added,
             body,
+            hidden=salt,
         )
+
+    @property
+    def takes_salt(self) -> bool:
+        """True: the engine is sent a salt with this request."""
+        salting = self.serving.salting
+        return salting is not None and salting.takes(self.call.method, self.path)
+
+    def _salt(self) -> str | None:
+        salting = self.serving.salting
+        if salting is None or not self.takes_salt:
+            return None
+        return salting.salt(self.asker.tenant, self.route.name if self.route else None, self.call.headers)
 
     def _has_body(self) -> bool:
         headers = self.call.headers

@@ -33,6 +33,7 @@ from cachewright.gateway.paths import MethodRefused, PathRefused, judge_path
 from cachewright.gateway.payload import Payload
 from cachewright.gateway.reply import Reply, error_reply
 from cachewright.gateway.request_body import RequestBody
+from cachewright.gateway.salted_body import read_to_salt
 from cachewright.gateway.serving import Serving
 from cachewright.gateway.similarity import Similarity
 from cachewright.gateway.upstream import Outgoing, UpstreamAnswer
@@ -285,6 +286,12 @@ class Flow:
         """Relay as it comes, both ways."""
         if exchange.wishes.only_cached:
             return self._leave(exchange, reason)
+        if exchange.takes_salt:
+            readable = await read_to_salt(exchange, payload)
+            if isinstance(readable, Reply):
+                self._count("none", "refused", exchange)
+                return readable
+            payload = readable
         self._metrics.not_cached.labels(reason).inc()
         answer = await self._send(exchange, exchange.outgoing(payload))
         self._count("none", "bypass", exchange)

@@ -177,6 +177,12 @@ class GatewayMetrics:
             ("outcome",),
             registry=self.registry,
         )
+        self.salts = Counter(
+            "cachewright_prefix_salts",
+            "Requests sent on with a salt for the engine's prefix cache, by who shares it.",
+            ("scope",),
+            registry=self.registry,
+        )
         self.record_revision = Gauge(
             "cachewright_record_revision", "Highest revision of the record seen.", registry=self.registry
         )
@@ -193,6 +199,10 @@ class GatewayMetrics:
         tokens = tokens_of(hit.entry.answer)
         self.saved_tokens.labels(layer, "prompt").inc(tokens.prompt)
         self.saved_tokens.labels(layer, "completion").inc(tokens.completion)
+
+    def count_salt(self, scope: str) -> None:
+        """Count a request that carries a salt."""
+        self.salts.labels(scope).inc()
 
     def observe_upstream(self, status: int, seconds: float) -> None:
         """Count an answer of the upstream's, by class of status."""

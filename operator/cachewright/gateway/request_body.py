@@ -37,6 +37,11 @@ class RequestBody:
                 return None
         return b"".join(self._held)
 
+    @property
+    def beginning(self) -> bytes:
+        """What was read and is still to be given out."""
+        return b"".join(self._held)
+
     async def chunks(self, limit_bytes: int) -> AsyncIterator[bytes]:
         """Give the body as it arrives; raises BodyTooLarge beyond the limit and ClientGone."""
         while self._held:

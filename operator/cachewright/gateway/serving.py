@@ -8,6 +8,7 @@ from cachewright.embedders.protocol import Embedder
 from cachewright.gateway.api_keys import ApiKeys
 from cachewright.gateway.credentials import Credentials
 from cachewright.gateway.embedding_serving import EmbeddingServing
+from cachewright.gateway.salting import Salting
 from cachewright.gateway.semantics import Semantics
 from cachewright.gateway.upstream import Upstream
 from cachewright.layers.exact import ExactLayer
@@ -41,3 +42,5 @@ class Serving:
     """Set where the policy has the embedding layer."""
     semantics: Semantics | None = None
     """Set where the policy has the semantic layer."""
+    salting: Salting | None = None
+    """Set where the engine is sent salts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
@@ -27,6 +27,8 @@ MAX_CONNECTIONS: Final = 2048
 LONGEST_HEADER_BYTES: Final = 256 * 1024
 """Longest header of an answer; longer than any server's default, so that we are never the narrow place."""
 
+_LEAST_ERROR: Final = 400
+
 _LARGE_BODY_BYTES: Final = 1024 * 1024
 """Written in pieces, so that one large request does not hold up the others."""
 
@@ -43,19 +45,26 @@ class Outgoing:
     method: str
     url: str
     headers: Headers
-    body: bytes | AsyncIterator[bytes] | None
+    body: bytes | AsyncIterator[bytes] | None = field(repr=False)
+    hidden: str | None = field(default=None, repr=False)
+    """A text that an error must not show to the client, though the engine may quote the request in it."""
 
 
 class UpstreamAnswer:
     """An answer whose head has arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, hidden: str | None = None) -> None:
+        """`hidden` is blotted out where the answer is an error."""
         self._response = response
+        self._hidden = hidden.encode() if hidden and response.status >= _LEAST_ERROR else b""
         self.status = response.status
         self.headers: Headers = [(name.lower(), value) for name, value in response.raw_headers]
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
         """Give the body as it arrives; raises UpstreamError where it breaks off."""
+        return blotted(self._chunks(), self._hidden) if self._hidden else self._chunks()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
@@ -110,11 +119,24 @@ class Upstream:
             raise UpstreamTimedOut("the upstream did not answer in time") from e
         except (aiohttp.ClientError, OSError, ValueError) as e:
             raise UpstreamUnreachable(f"the upstream cannot be reached: {type(e).__name__}") from e
-        return UpstreamAnswer(response)
+        return UpstreamAnswer(response, request.hidden)
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._session.close()
+
+
+async def blotted(chunks: AsyncIterator[bytes], hidden: bytes) -> AsyncIterator[bytes]:
+    """Put stars in the place of `hidden`, wherever it is cut; the length stays."""
+    held = b""
+    async for chunk in chunks:
+        data = (held + chunk).replace(hidden, b"*" * len(hidden))
+        cut = max(0, len(data) - len(hidden) + 1)
+        held = data[cut:]
+        if cut:
+            yield data[:cut]
+    if held:
+        yield held
 
 
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:

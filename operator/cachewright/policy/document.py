@@ -23,6 +23,7 @@ LATER_PARTS: Final = frozenset(
         "embedder",
         "embedding",
         "postgres",
+        "prefix",
         "qdrant",
         "question_between",
         "semantic",
@@ -194,6 +195,17 @@ class SemanticPolicy(_Document):
     quantization: Literal["None", "Scalar"] = "None"
 
 
+class PrefixPolicy(_Document):
+    """The prefix layer: salts for the engine's own cache."""
+
+    binding: str
+    """Its keyspace is used only when the record names this binding for it; see `keys.prefix`."""
+    paths: tuple[str, ...]
+    """Paths whose requests the engine takes a salt in."""
+    shared_routes: tuple[str, ...] = ()
+    """Names of the routes on which a client may ask for the salt that all tenants share."""
+
+
 class GatewayPolicy(_Document):
     """All that a gateway enacts."""
 
@@ -216,6 +228,7 @@ class GatewayPolicy(_Document):
     embedding: EmbeddingPolicy | None = None
     qdrant: QdrantPolicy | None = None
     postgres: PostgresPolicy | None = None
+    prefix: PrefixPolicy | None = None
     total_budget_seconds: float
     coalesce_timeout_seconds: float = 2.0
     """Longest wait for the same request in another gateway."""
