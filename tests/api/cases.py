@@ -81,6 +81,22 @@ SINGLE: Final = (
     ),
     Case("semantic-routes-without-the-layer", changed(FULL, spec__layers__semantic=GONE), "spec.routes"),
     Case("exact-routes-without-the-layer", changed(FULL, spec__layers__semantic=GONE, spec__routes=GONE)),
+    Case(
+        "prefix-without-workload",
+        changed(
+            FULL,
+            spec__model__workloadRef=GONE,
+            spec__rotation__fence="None",
+            spec__layers__prefix__workloadRef=GONE,
+        ),
+        "spec.layers.prefix.workloadRef",
+    ),
+    Case("prefix-of-the-models-workload", changed(FULL, spec__layers__prefix__workloadRef=GONE)),
+    Case(
+        "prefix-flag-twice",
+        changed(FULL, spec__layers__prefix__suppressArgs=["--a", "--b", "--a"]),
+        "spec.layers.prefix.suppressArgs[2]",
+    ),
     *(
         Case(f"route-{name}", changed(FULL, spec__routes=[{"name": "a", **route}]), broken)
         for name, route, broken in (

@@ -124,6 +124,59 @@ def _secret(prefix: str) -> dict[str, Values]:
     return {f"{prefix}.name": _SECRET_NAMES, f"{prefix}.key": _SECRET_KEYS}
 
 
+def _workload(prefix: str) -> dict[str, Values]:
+    return {
+        f"{prefix}.apiVersion": (
+            ["apps/v1", "v1", "leaderworkerset.x-k8s.io/v1", "a/v1alpha1", "a/v1" + "b" * 124],
+            ["", "apps", "apps/", "/v1", "Apps/v1", "apps/V1", "a/v1" + "b" * 125],
+        ),
+        f"{prefix}.kind": (
+            ["StatefulSet", "LeaderWorkerSet", "K" * 63],
+            ["", "statefulSet", "a b", "K" * 64],
+        ),
+        f"{prefix}.name": _SECRET_NAMES,
+        f"{prefix}.container": (["a", "0-a", "n" * 63], ["", "A", "-a", "a.b", "n" * 64]),
+        f"{prefix}.podSelector.matchLabels": (
+            [_labels(1), _labels(16), {"a" * 316: ""}],
+            [{}, _labels(17), {"": "a"}, {"a" * 317: "a"}],
+        ),
+        f"{prefix}.podSelector.matchLabels[app.kubernetes.io/name]": (["", "v" * 63], ["v" * 64, True]),
+    }
+
+
+_PREFIX: Final[dict[str, Values]] = {
+    "spec.layers.prefix.engine": (["SGLang", "TensorRTLLM"], ["vllm", ""]),
+    "spec.layers.prefix.engineVersion": (
+        ["v0.5.3.post1", "1", "1.3.0rc2", "0.32.0+cu124", "1.2.3" + "a" * 41],
+        ["", "latest", "1.2.3.4", "1.2.3" + "a" * 42, "1234567", "1." + "2" * 80, "1 "],
+    ),
+    "spec.layers.prefix.delivery": (["ConfigMap"], ["Helm", ""]),
+    **_workload("spec.layers.prefix.workloadRef"),
+    "spec.layers.prefix.blockSize": ([1, 4096], [0, 4097, 1.5]),
+    "spec.layers.prefix.hashAlgorithm": (["SHA256CBOR", "XXHash", "XXHashCBOR"], ["MD5"]),
+    "spec.layers.prefix.eviction": (["LFU", "SLRU", "Priority", "TLRU"], ["lru"]),
+    "spec.layers.prefix.gpuMemoryShare": ([0.01, 1], [0, 1.01]),
+    "spec.layers.prefix.hostMemory": _QUANTITIES,
+    "spec.layers.prefix.connector": (["LMCache"], ["Other"]),
+    "spec.layers.prefix.disk.size": _QUANTITIES,
+    "spec.layers.prefix.disk.path": (["/", "/" + "p" * 255], ["", "cache", "/a b", "/" + "p" * 256]),
+    "spec.layers.prefix.events.endpoint": (
+        ["ipc:///run/events", "inproc://a", "tcp://" + "h" * 250],
+        ["", "tcp://", "udp://*:1", "tcp://a b", "tcp://" + "h" * 251],
+    ),
+    "spec.layers.prefix.reportCachedTokens": ([False], ["yes", 1]),
+    "spec.layers.prefix.extraArgs": ([[], ["-a"] * 64], [["-a"] * 65]),
+    "spec.layers.prefix.extraArgs[0]": (['{"a": 1}', "w" * 1024], ["", "a\nb", "ä", "w" * 1025]),
+    "spec.layers.prefix.suppressArgs": (
+        [[], [f"--f{n}" for n in range(64)]],
+        [[f"--f{n}" for n in range(65)]],
+    ),
+    "spec.layers.prefix.suppressArgs[0]": (
+        ["--a", "--block_size", "--" + "f" * 126],
+        ["", "--", "-a", "--A", "--a=1", "--" + "f" * 127],
+    ),
+}
+
 _THRESHOLDS: Final[Values] = ([0.01, 0.5, 1, 1.0], [0, 0.0, 1.001, -0.5])
 
 FULL_VALUES: Final[dict[str, Values]] = {
@@ -137,24 +190,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
         ["", "0" * 15, "0" * 17, "F" * 16, "g" * 16, "0" * 16 + "\n"],
     ),
     "spec.epoch": ([0, 2**31 - 1, 1.0], [-1, 2**31, 1.5]),
-    "spec.model.workloadRef.apiVersion": (
-        ["apps/v1", "v1", "leaderworkerset.x-k8s.io/v1", "a/v1alpha1", "a/v1" + "b" * 124],
-        ["", "apps", "apps/", "/v1", "Apps/v1", "apps/V1", "a/v1" + "b" * 125],
-    ),
-    "spec.model.workloadRef.kind": (
-        ["StatefulSet", "LeaderWorkerSet", "K" * 63],
-        ["", "statefulSet", "a b", "K" * 64],
-    ),
-    "spec.model.workloadRef.name": _SECRET_NAMES,
-    "spec.model.workloadRef.container": (["a", "0-a", "n" * 63], ["", "A", "-a", "a.b", "n" * 64]),
-    "spec.model.workloadRef.podSelector.matchLabels": (
-        [_labels(1), _labels(16), {"a" * 316: ""}],
-        [{}, _labels(17), {"": "a"}, {"a" * 317: "a"}],
-    ),
-    "spec.model.workloadRef.podSelector.matchLabels[app.kubernetes.io/name]": (
-        ["", "v" * 63],
-        ["v" * 64, True],
-    ),
+    **_workload("spec.model.workloadRef"),
     "spec.rotation.fence": (["Workload", "None"], ["none", ""]),
     "spec.rotation.deadline": _DURATIONS,
     "spec.rotation.heartbeatTimeout": (
@@ -235,6 +271,7 @@ FULL_VALUES: Final[dict[str, Values]] = {
     "spec.layers.semantic.hnsw.payloadM": ([2, 100], [1, 101]),
     "spec.layers.semantic.quantization": (["None", "Scalar"], ["Binary"]),
     "spec.layers.semantic.epoch": ([0, 2**31 - 1], [-1, 2**31, 1.5]),
+    **_PREFIX,
     "spec.limits.budget.exact": (["1ms", "50ms", "0s50ms"], ["51ms", *_DURATIONS[1]]),
     "spec.limits.budget.total": (["5ms", "1h"], _DURATIONS[1]),
     "spec.limits.coalesceTimeout": (["1ms", "1m", "60s"], ["61s", *_DURATIONS[1]]),

@@ -26,6 +26,9 @@ class ConditionType(StrEnum):
     CALIBRATED = "Calibrated"
     """The threshold of similar questions was measured, or chosen; present where they share answers."""
 
+    PREFIX_CACHING_READY = "PrefixCachingReady"
+    """Every pod of the engine runs with the wanted settings; present with `layers.prefix`."""
+
 
 class Reason(StrEnum):
     """Why a condition has its status."""
@@ -59,6 +62,20 @@ class Reason(StrEnum):
     """The threshold was measured for this embedder, or the object names it."""
     UNCALIBRATED = "Uncalibrated"
     """The object names no threshold, and none was measured for its embedder."""
+    WORKLOAD_NOT_FOUND = "WorkloadNotFound"
+    """The engine's workload does not exist, or may not be looked at."""
+    NO_PODS = "NoPods"
+    """The engine has no pods now."""
+    SETTING_UNSUPPORTED = "SettingUnsupported"
+    """The engine, or its version, cannot do what `layers.prefix` asks for; nothing was changed."""
+    ENGINE_VERSION_UNKNOWN = "EngineVersionUnknown"
+    """All pods have the settings, as the newest known version of the engine takes them; theirs is newer."""
+    FLAG_MISSING = "FlagMissing"
+    """Pods of the engine run without the settings."""
+    FLAG_CONTRADICTED = "FlagContradicted"
+    """An argument of the engine's undoes or contradicts the settings."""
+    WAITING_FOR_ROLLOUT = "WaitingForRollout"
+    """Pods were started before the settings came, and have them once they are started anew."""
     SUSPENDED = "Suspended"
     """`spec.suspend` is true: nothing is changed."""
     INVALID_SPEC = "InvalidSpec"

@@ -127,6 +127,11 @@ SEMANTIC_ROUTES_NEED_THE_LAYER: Final = Rule(
     message="routes with the layer Semantic need layers.semantic",
     field=".routes",
 )
+PREFIX_NEEDS_WORKLOAD: Final = Rule(
+    cel="!has(self.layers.prefix) || has(self.layers.prefix.workloadRef) || has(self.model.workloadRef)",
+    message="layers.prefix needs model.workloadRef, or a workloadRef of its own",
+    field=".layers.prefix.workloadRef",
+)
 NAME_IS_SHORT: Final = Rule(
     cel=f"self.metadata.name.size() <= {MAX_NAME_LENGTH}",
     message=f"metadata.name must be at most {MAX_NAME_LENGTH} characters, to leave room for suffixes",
@@ -153,6 +158,7 @@ class InferenceCacheSpec(ApiModel):
         SEMANTIC_NEEDS_EMBEDDER,
         SEMANTIC_NEEDS_ITS_STORE,
         SEMANTIC_ROUTES_NEED_THE_LAYER,
+        PREFIX_NEEDS_WORKLOAD,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,
         CACHE_ID_IS_IMMUTABLE,

@@ -9,6 +9,7 @@ from pydantic import Field
 from cachewright.api.base import ApiModel, Rule
 from cachewright.api.durations import Duration
 from cachewright.api.embedding import EmbeddingLayer
+from cachewright.api.prefix import PrefixLayer
 from cachewright.api.rotation import Epoch
 from cachewright.api.semantic import SemanticLayer
 
@@ -58,3 +59,5 @@ class LayersSpec(ApiModel):
     use it only where their `layers` say so."""
     embedding: EmbeddingLayer | None = None
     """Vectors that clients ask for at `/v1/embeddings`; needs `spec.embedder`."""
+    prefix: PrefixLayer | None = None
+    """The prefix cache inside the engine."""

@@ -44,5 +44,11 @@ ANNOTATION_WORKLOAD_SERVES: Final = "cachewright.dev/workload-serves"
 """On an InferenceCache, value `<identity>/<version>`: pods of this identity serve this version, whatever
 else speaks against it."""
 
+ANNOTATION_PREFIX_SETTINGS: Final = "prefix.cachewright.dev/settings"
+"""Which settings of an engine's prefix cache these are: on what carries them to the engine."""
+
+ANNOTATION_PREFIX_SINCE: Final = "prefix.cachewright.dev/since"
+"""On a file of such settings: when they came, RFC 3339."""
+
 MAX_NAME_LENGTH: Final = 40
 """Leaves room for the longest suffix we append within the 63 characters of a DNS label."""

@@ -21,6 +21,13 @@ PATTERN_WORDS: Final = {
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "must be lower-case letters, digits and dashes",
     r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$": "must be lower-case letters, digits, dashes and dots",
     r"^[-._a-zA-Z0-9]+$": "must be letters, digits, dashes, dots and underscores",
+    r"^v?[0-9]{1,6}(\.[0-9]{1,6}){0,2}([-.+]?[A-Za-z][-.+0-9A-Za-z]{0,40})?$": (
+        "must be a version such as 0.32.0"
+    ),
+    r"^[ -~]+$": "must be printable ASCII characters",
+    r"^--[a-z][-_a-z0-9]*$": "must be a flag such as --block-size",
+    r"^/[-._/0-9A-Za-z]*$": "must be an absolute path of letters, digits, dashes, dots and underscores",
+    r"^(tcp|ipc|inproc)://[!-~]+$": "must be a ZeroMQ endpoint such as tcp://*:5557",
     r"^[0-9]+(\.[0-9]{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$": "must be a quantity such as 500m, 2 or 1Gi",
 }
 """What to write where a pattern says it only to programs, and no rule stands beside it to say it in words."""

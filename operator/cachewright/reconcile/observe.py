@@ -26,6 +26,8 @@ from cachewright.kube.protocol import (
 )
 from cachewright.reconcile.known_record import own_cache_id, parse_record
 from cachewright.reconcile.observe_pods import see_workload
+from cachewright.reconcile.prefix.observe import see_prefix
+from cachewright.reconcile.prefix.wish import prefix_wish
 from cachewright.reconcile.references import watched
 from cachewright.reconcile.secret_uses import secret_uses
 from cachewright.reconcile.settings import OperatorSettings
@@ -42,7 +44,7 @@ from cachewright.reconcile.state import (
 )
 from cachewright.reconcile.wanted_record import template_digest
 from cachewright.render.children import expected_names
-from cachewright.render.metadata import PRODUCT, record_name, redis_name
+from cachewright.render.metadata import PRODUCT, prefix_name, record_name, redis_name
 from cachewright.stores.protocols import RecordStore
 
 OpenRecordStore = Callable[[str], RecordStore]
@@ -64,6 +66,7 @@ async def observe(
     namespace = str(document["metadata"]["namespace"])
     states = tuple([await _secret_state(kube, namespace, use) for use in uses])
     workload, pods = await see_workload(kube, namespace, spec)
+    prefix, engines = await see_prefix(kube, namespace, prefix_wish(spec))
     template = await _template(kube, namespace, spec)
     rivals = await _rivals(kube, document, children)
     store = StoreState()
@@ -79,7 +82,8 @@ async def observe(
         store=store,
         fresh=_fresh_secrets(),
         workload=workload,
-        watched=watched(spec, pods),
+        watched=watched(spec, {pods, engines}),
+        prefix=prefix,
         template=template,
         rivals=rivals,
     )
@@ -173,7 +177,8 @@ def _expected(name: str, spec: InferenceCacheSpec | None) -> frozenset[ChildId]:
     if spec is None:
         return frozenset()
     managed = spec.stores.redis.managed is not None
-    return expected_names(name, managed_redis=managed) | {("ConfigMap", record_name(name))}
+    prefix = {("ConfigMap", prefix_name(name))} if spec.layers.prefix is not None else set()
+    return expected_names(name, managed_redis=managed) | {("ConfigMap", record_name(name))} | prefix
 
 
 async def _by_name(kube: KubeClient, kind: ResourceKind, document: Manifest, name: str) -> Manifest | None:

@@ -21,6 +21,8 @@ from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
 from cachewright.reconcile.finalizer import wanted_finalizer
 from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis_credentials_of
 from cachewright.reconcile.known_record import best_record, parse_record, restored_record
+from cachewright.reconcile.prefix.children import prefix_children
+from cachewright.reconcile.prefix.wish import prefix_wish
 from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission, without_reclaimed
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record, with_template
@@ -58,7 +60,8 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     )
     wanted = at_next_revision(before, wanted)
     children = build_children(cache, _inputs(observed, wanted, cache), settings)
-    marked = [with_rendered_digest(child) for child in children]
+    prefix = prefix_children(cache, prefix_wish(cache.spec), observed, now)
+    marked = [with_rendered_digest(child) for child in (*children, *prefix.applies)]
     stale = record is None or wanted != record or not _record_is_as_wanted(cache, observed, wanted)
     manifest = build_record_config_map(cache, wanted, record_version)
     return Plan(
@@ -67,7 +70,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         finalizer=wanted_finalizer(observed.document, cache),
         record_write=RecordWrite(wanted, manifest) if stale else None,
         applies=tuple(child for child in marked if not _stands(observed, child)),
-        deletes=tuple(_superfluous(observed, marked)),
+        deletes=tuple(_superfluous(observed, marked, prefix.keeps)),
         publish=wanted if _store_is_behind(observed, wanted) else None,
         beat=wanted if wanted.fenced else None,
         due=next_due(wanted, parse_duration_seconds(cache.spec.rotation.deadline), now),
@@ -143,8 +146,8 @@ def _record_is_as_wanted(cache: InferenceCache, observed: Observed, record: Reco
     return _stands(observed, build_record_config_map(cache, record))
 
 
-def _superfluous(observed: Observed, wanted: list[Manifest]) -> list[Manifest]:
-    keep = {child_id(child) for child in wanted} | {("ConfigMap", record_name(observed.name))}
+def _superfluous(observed: Observed, wanted: list[Manifest], kept: frozenset[ChildId]) -> list[Manifest]:
+    keep = {child_id(child) for child in wanted} | {("ConfigMap", record_name(observed.name))} | kept
     return [child for identity, child in sorted(observed.children.items()) if identity not in keep]
 
 

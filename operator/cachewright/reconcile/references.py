@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,11 +25,9 @@ class Reference:
     field_selector: str = ""
 
 
-def watched(spec: InferenceCacheSpec | None, pod_selector: str) -> frozenset[Reference]:
-    """List what has to be watched; `pod_selector` is empty where no pods concern the object."""
-    found = set()
-    if pod_selector:
-        found.add(Reference("Pod", label_selector=pod_selector))
+def watched(spec: InferenceCacheSpec | None, pod_selectors: Iterable[str]) -> frozenset[Reference]:
+    """List what has to be watched; of the selectors of pods, an empty one selects none."""
+    found = {Reference("Pod", label_selector=each) for each in pod_selectors if each}
     template = spec.prompt_template if spec is not None else None
     if template is not None and template.from_config_map is not None:
         field = f"metadata.name={template.from_config_map.name}"

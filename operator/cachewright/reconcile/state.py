@@ -17,6 +17,7 @@ from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import ANNOTATION_WORKLOAD_SERVES
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import Record
+from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.stores.reclaim import ReclaimReport
@@ -106,6 +107,8 @@ class Observed:
     fresh: FreshSecrets
     workload: WorkloadSeen | None = None
     """The pods that run the model; None where nothing is fenced."""
+    prefix: PrefixSeen | None = None
+    """The engine whose prefix cache is looked after; None without that layer."""
     template: str = ""
     """SHA-256 of the prompt template that a ConfigMap holds; empty where there is none."""
     rivals: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from cachewright.api.names import (
 
 Manifest = dict[str, Any]
 
-Component = Literal["record", "redis", "gateway", "janitor"]
+Component = Literal["record", "redis", "gateway", "janitor", "prefix"]
 
 PRODUCT: Final = "cachewright"
 
@@ -57,6 +57,11 @@ def janitor_name(cache_name: str) -> str:
 def delete_name(cache_name: str) -> str:
     """Name of the Job that removes a deleted cache from stores that outlive it."""
     return f"{cache_name}-delete"
+
+
+def prefix_name(cache_name: str) -> str:
+    """Name of the ConfigMap with the file of an engine's prefix cache."""
+    return f"{cache_name}-prefix"
 
 
 def selector_labels(cache: InferenceCache, component: Component) -> dict[str, str]:

@@ -1,0 +1,89 @@
+"""`layers.prefix`: the prefix cache inside the engine, switched on and kept on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cachewright.api.base import ApiModel
+from cachewright.api.model import WorkloadRef
+from cachewright.api.quantities import Quantity
+
+EngineVersionText = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^v?[0-9]{1,6}(\.[0-9]{1,6}){0,2}([-.+]?[A-Za-z][-.+0-9A-Za-z]{0,40})?$",
+    ),
+]
+"""A version as engines name theirs, such as `0.32.0` or `1.3.0rc2`."""
+
+Word = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[ -~]+$")]
+"""One word of a command line."""
+
+Flag = Annotated[str, Field(max_length=128, pattern=r"^--[a-z][-_a-z0-9]*$")]
+"""A flag, such as `--block-size`."""
+
+
+class DiskTier(ApiModel):
+    """A third tier of blocks, on a disk of the engine's pods."""
+
+    size: Quantity
+    """How much of the disk is used."""
+    path: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^/[-._/0-9A-Za-z]*$")]
+    """Folder in the engine's container; mounting it is the workload's business."""
+
+
+class BlockEvents(ApiModel):
+    """Events of the blocks that the engine stores and drops, for routers that follow them."""
+
+    endpoint: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^(tcp|ipc|inproc)://[!-~]+$")]
+    """ZeroMQ endpoint, such as `tcp://*:5557`."""
+
+
+class PrefixLayer(ApiModel):
+    """The engine's own prefix cache: what it computed for one prompt serves the next that begins alike.
+
+    It changes no answer. A setting that is left out stays as the engine has it; what the engine or its
+    version cannot do is named in the condition PrefixCachingReady, and nothing is changed then.
+    """
+
+    engine: Literal["VLLM", "SGLang", "TensorRTLLM"]
+    """The engine."""
+    engine_version: EngineVersionText
+    """Its version, which decides what it understands. One that is newer than those known here is taken to
+    understand what the newest of them does, and status says so."""
+    delivery: Literal["ConfigMap"]
+    """How the settings reach the engine. ConfigMap: a file in the ConfigMap `NAME-prefix`, which the engine's
+    pods have to mount and name by `--config`; status says what to add."""
+    workload_ref: WorkloadRef | None = None
+    """The workload that runs the engine; `model.workloadRef` where it is left out."""
+    block_size: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Tokens in a block; smaller ones share more and cost more to look after."""
+    hash_algorithm: Literal["SHA256", "SHA256CBOR", "XXHash", "XXHashCBOR"] | None = None
+    """How vLLM names blocks. The CBOR forms give the same names in every process, for routers and tiers."""
+    eviction: Literal["LRU", "LFU", "SLRU", "Priority", "TLRU"] | None = None
+    """Which blocks go first when memory is short."""
+    gpu_memory_share: Annotated[float, Field(ge=0.01, le=1)] | None = None
+    """Share of the GPU's memory that the engine may take."""
+    host_memory: Quantity | None = None
+    """Size of a second tier, in the host's memory."""
+    connector: Literal["Native", "LMCache"] | None = None
+    """Who serves the second tier."""
+    disk: DiskTier | None = None
+    """A third tier; TensorRT-LLM alone."""
+    events: BlockEvents | None = None
+    """Events of blocks."""
+    report_cached_tokens: bool = True
+    """True: answers say in their usage how many tokens came from the cache."""
+    extra_args: Annotated[list[Word], Field(max_length=64)] = Field(
+        default_factory=list, json_schema_extra={"x-kubernetes-list-type": "atomic"}
+    )
+    """Words that are appended to the engine's arguments as they are, each flag with its value as
+    `--flag=value`."""
+    suppress_args: Annotated[list[Flag], Field(max_length=64)] = Field(
+        default_factory=list, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Flags of ours that are left out, for engines that differ from what is known here."""

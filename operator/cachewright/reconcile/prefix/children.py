@@ -1,0 +1,46 @@
+"""Which ConfigMaps an engine's settings need. Pure; called by plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cachewright.api.inference_cache import InferenceCache
+from cachewright.api.names import ANNOTATION_PREFIX_SETTINGS, ANNOTATION_PREFIX_SINCE
+from cachewright.engines.files import file_words
+from cachewright.reconcile.prefix.wish import PrefixWish
+from cachewright.reconcile.state import ChildId, Manifest, Observed
+from cachewright.reconcile.timestamps import to_timestamp
+from cachewright.render.metadata import prefix_name
+from cachewright.render.prefix import build_prefix_file_config_map
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixChildren:
+    """What is wanted, and what is left as it is."""
+
+    applies: tuple[Manifest, ...] = ()
+    keeps: frozenset[ChildId] = frozenset()
+
+
+def prefix_children(
+    cache: InferenceCache, wish: PrefixWish | None, observed: Observed, now: datetime
+) -> PrefixChildren:
+    """Return what is wanted; where the engine cannot be told so, what is there stays."""
+    if wish is None:
+        return PrefixChildren()
+    identity = ("ConfigMap", prefix_name(cache.metadata.name))
+    if wish.configuration is None:
+        return PrefixChildren(keeps=frozenset({identity}))
+    live = observed.children.get(identity)
+    words = file_words(wish.engine, wish.configuration)
+    child = build_prefix_file_config_map(cache, wish.file, words, wish.digest, _since(live, wish, now))
+    return PrefixChildren(applies=(child,))
+
+
+def _since(live: Manifest | None, wish: PrefixWish, now: datetime) -> str:
+    """Say when these settings came: pods that are older were started without them."""
+    annotations = (live or {"metadata": {}})["metadata"].get("annotations") or {}
+    if annotations.get(ANNOTATION_PREFIX_SETTINGS) == wish.digest:
+        return str(annotations.get(ANNOTATION_PREFIX_SINCE) or to_timestamp(now))
+    return to_timestamp(now)

@@ -1,0 +1,41 @@
+"""The condition `PrefixCachingReady`: what the engine's pods really run. Pure; for status.
+
+It never makes the object unready: an engine without its prefix cache answers as well, only later.
+"""
+
+from __future__ import annotations
+
+from cachewright.api.conditions import ConditionType, Reason
+from cachewright.reconcile.prefix.by_file import file_finding
+from cachewright.reconcile.prefix.finding import PrefixFinding
+from cachewright.reconcile.prefix.seen import PrefixSeen
+from cachewright.reconcile.prefix.wish import PrefixWish, prefix_wish
+from cachewright.reconcile.readiness import Part
+from cachewright.reconcile.state import Observed, Plan
+
+
+def prefix_part(observed: Observed, plan: Plan) -> Part | None:
+    """Tell whether every pod of the engine runs as wanted; None without the layer."""
+    wish = prefix_wish(plan.cache.spec if plan.cache is not None else None)
+    if wish is None or observed.prefix is None:
+        return None
+    found = _finding(wish, observed.prefix, observed)
+    return Part(ConditionType.PREFIX_CACHING_READY, found.status, found.reason, found.message)
+
+
+def _finding(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> PrefixFinding:
+    if wish.problem:
+        return PrefixFinding(Reason.SETTING_UNSUPPORTED, f"layers.prefix: {wish.problem}.")
+    if seen.problem:
+        return PrefixFinding(Reason.WORKLOAD_NOT_FOUND, f"layers.prefix: {seen.problem}.")
+    if not seen.pods:
+        return PrefixFinding(Reason.NO_PODS, f"{wish.workload} has no pods now.", "Unknown")
+    return file_finding(wish, seen, observed) or _well(wish, seen)
+
+
+def _well(wish: PrefixWish, seen: PrefixSeen) -> PrefixFinding:
+    message = f"{len(seen.pods)} of {len(seen.pods)} pods of {wish.workload} run with the settings."
+    if wish.is_known_version:
+        return PrefixFinding(Reason.READY, message, "True")
+    message = f"{message} {wish.engine} {wish.version} is newer than what is known here: check its --help."
+    return PrefixFinding(Reason.ENGINE_VERSION_UNKNOWN, message, "True")
