@@ -1,4 +1,4 @@
-"""`delivery: ConfigMap`: the file that an engine reads, and what is said of pods that do or do not read it."""
+"""`delivery: ConfigMap`: the file that an engine reads, and what is said of its pods."""
 
 from __future__ import annotations
 
