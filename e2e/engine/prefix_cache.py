@@ -42,12 +42,19 @@ class PrefixCache:
         self.hit_tokens += found
         return Reuse(len(tokens), found)
 
-    def metrics(self) -> str:
-        """Return the counters under vLLM's names."""
-        return (
-            f"vllm:prefix_cache_queries_total {self.queried_tokens}\n"
-            f"vllm:prefix_cache_hits_total {self.hit_tokens}\n"
-        )
+
+def metrics(cache: PrefixCache | None, model: str) -> str:
+    """Return what vLLM 0.32 says of its prefix cache at `/metrics`, under its names."""
+    block_size = cache.block_size if cache is not None else 16
+    config = f'block_size="{block_size}",enable_prefix_caching="{cache is not None}",engine="0"'
+    lines = ["# TYPE vllm:cache_config_info gauge", f"vllm:cache_config_info{{{config}}} 1.0"]
+    counts = {
+        "vllm:prefix_cache_queries_total": cache.queried_tokens if cache is not None else 0,
+        "vllm:prefix_cache_hits_total": cache.hit_tokens if cache is not None else 0,
+    }
+    for name, count in counts.items():
+        lines += [f"# TYPE {name} counter", f'{name}{{engine="0",model_name="{model}"}} {count:.1f}']
+    return "\n".join(lines) + "\n"
 
 
 def salt_of(body: Json) -> str:

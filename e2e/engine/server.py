@@ -22,7 +22,7 @@ from .answers import (
     parse,
 )
 from .http11 import MAX_HEAD_BYTES, Request, Response, serve_connection
-from .prefix_cache import PrefixCache
+from .prefix_cache import PrefixCache, metrics
 
 INFERENCE: Final = (CHAT, COMPLETIONS, EMBEDDINGS)
 STATUS_HEADER: Final = "X-Engine-Status"
@@ -109,8 +109,9 @@ class Engine:
                 return _json({"object": "list", "data": [listed]})
             case ("GET", "/calls"):
                 return _json(dict(self.calls))
-            case ("GET", "/metrics") if self.prefix_cache is not None:
-                return Response(200, self.prefix_cache.metrics().encode(), "text/plain")
+            case ("GET", "/metrics"):
+                text = metrics(self.prefix_cache, self._model or "stand-in")
+                return Response(200, text.encode(), "text/plain; version=0.0.4")
             case ("POST", "/calls/reset"):
                 self.calls.clear()
                 self.requests.clear()

@@ -7,10 +7,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from cachewright.engines.metrics import PrefixCounts, read_counts
 from cachewright.engines.prefix.breakers import BreakerKind
 from cachewright.engines.prefix.chat_log import LogFields, LoggedRequest, Passed, read_log
 from cachewright.engines.prefix.report import AnalysisSettings, analyze, mended
-from e2e.engine import Engine, PrefixCache
+from cachewright.engines.settings import Engine
+from e2e.engine import Engine as StandIn
+from e2e.engine import PrefixCache
 from tests.support.chat_logs import RULES, log_of
 
 CHAT = "/v1/chat/completions"
@@ -32,17 +35,19 @@ async def cached_tokens(client: aiohttp.ClientSession, body: dict[str, Any]) -> 
 
 async def test_a_shared_beginning_is_known() -> None:
     """The second question behind the same system prompt finds its full blocks, and metrics count them."""
-    async with Engine(prefix_cache=PrefixCache()) as engine, aiohttp.ClientSession(engine.url) as client:
+    async with StandIn(prefix_cache=PrefixCache()) as engine, aiohttp.ClientSession(engine.url) as client:
         assert await cached_tokens(client, request("one")) == 0
         known = await cached_tokens(client, request("two"))
         assert known >= 64
         async with client.get("/metrics") as answer:
-            assert f"vllm:prefix_cache_hits_total {known}\n" in await answer.text()
+            counts = read_counts(Engine.VLLM, await answer.text())
+        assert counts is not None
+        assert (counts.known, counts.is_on) == (known, True)
 
 
 async def test_salts_keep_prompts_apart() -> None:
     """The same salt finds the blocks, another one and none do not."""
-    async with Engine(prefix_cache=PrefixCache()) as engine, aiohttp.ClientSession(engine.url) as client:
+    async with StandIn(prefix_cache=PrefixCache()) as engine, aiohttp.ClientSession(engine.url) as client:
         assert await cached_tokens(client, request("one", cache_salt="a")) == 0
         assert await cached_tokens(client, request("two", cache_salt="b")) == 0
         assert await cached_tokens(client, request("three")) == 0
@@ -51,7 +56,7 @@ async def test_salts_keep_prompts_apart() -> None:
 
 async def test_a_salt_changes_no_answer() -> None:
     """A salt decides what is computed, never what is said."""
-    async with Engine(prefix_cache=PrefixCache()) as engine, aiohttp.ClientSession(engine.url) as client:
+    async with StandIn(prefix_cache=PrefixCache()) as engine, aiohttp.ClientSession(engine.url) as client:
         texts = set()
         for fields in ({}, {"cache_salt": "a"}):
             async with client.post(CHAT, json=request("one", **fields)) as answer:
@@ -64,7 +69,7 @@ async def test_a_salt_that_vllm_refuses_is_refused(salt: Any) -> None:
     """Empty, too long, of another type, or with a forbidden character: 400."""
     body = request("one", cache_salt=salt)
     async with (
-        Engine(prefix_cache=PrefixCache()) as engine,
+        StandIn(prefix_cache=PrefixCache()) as engine,
         aiohttp.ClientSession(engine.url) as client,
         client.post(CHAT, json=body) as answer,
     ):
@@ -72,12 +77,12 @@ async def test_a_salt_that_vllm_refuses_is_refused(salt: Any) -> None:
 
 
 async def test_without_a_prefix_cache_nothing_is_said_of_one() -> None:
-    """An engine with prefix caching off reports no cached tokens and has no such metric."""
-    async with Engine() as engine, aiohttp.ClientSession(engine.url) as client:
+    """An engine with prefix caching off reports no cached tokens, and its metrics say that it is off."""
+    async with StandIn() as engine, aiohttp.ClientSession(engine.url) as client:
         async with client.post(CHAT, json=request("one")) as answer:
             assert "prompt_tokens_details" not in (await answer.json())["usage"]
         async with client.get("/metrics") as answer:
-            assert answer.status == 404
+            assert read_counts(Engine.VLLM, await answer.text()) == PrefixCounts(is_on=False)
 
 
 async def test_the_analyzers_advice_acts_on_an_engine() -> None:
@@ -95,7 +100,7 @@ async def test_the_analyzers_advice_acts_on_an_engine() -> None:
 async def known_share(requests: list[LoggedRequest]) -> float:
     """Send requests to an engine of their own; returns the share of their tokens that it knew."""
     cache = PrefixCache()
-    async with Engine(prefix_cache=cache) as engine, aiohttp.ClientSession(engine.url) as client:
+    async with StandIn(prefix_cache=cache) as engine, aiohttp.ClientSession(engine.url) as client:
         for one in requests:
             await cached_tokens(client, {"model": "m", "messages": list(one.messages)})
     return cache.hit_tokens / cache.queried_tokens
