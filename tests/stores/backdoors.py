@@ -35,7 +35,7 @@ class Backdoor(Protocol):
 class MemoryBackdoor:
     """Into a store in process memory."""
 
-    _KEPT = ("_entries", "_size_bytes", "_copies", "_generations")
+    _KEPT = ("_entries", "_size_bytes", "_copies", "_generations", "_floors")
 
     def __init__(self, store: MemoryCacheStore) -> None:
         self._store = store

@@ -279,6 +279,38 @@ async def test_a_write_from_before_a_raise_is_dropped(subject: Subject) -> None:
     assert found.marks.changes == raised[subject.name().tag].after > marks.changes
 
 
+async def test_a_dropped_counter_counts_as_never_raised(subject: Subject) -> None:
+    """Under every tag, as a change of its own; raised again, it begins above all that were dropped."""
+    store, cache_id = subject.store, subject.cache_id
+    await published(subject)
+    for counters in (COUNTERS, COUNTERS, ["d:manual", "d:kept", "l:Exact"]):
+        await store.raise_generations(cache_id, counters)
+    assert await store.list_generations(cache_id) == {"t:acme": 2, "d:manual": 3, "d:kept": 1}
+    seen = await store.read_marks(cache_id)
+    marks = (await store.find(subject.name())).marks
+    assert marks is not None
+    assert await store.drop_generations(cache_id, {"t:acme": 2, "d:manual": 3, "d:kept": 2}, seen) == 2
+    assert await store.list_generations(cache_id) == {"d:kept": 1}
+    for tag in range(64):
+        assert await generations(subject, f"{tag:02x}" * 32) == (0, 0)
+    assert not await store.write(subject.name(), b"late", 60, marks)
+    for expected in (4, 5):
+        await store.raise_generations(cache_id, ["t:acme", "d:kept"])
+        assert await store.list_generations(cache_id) == {"d:kept": expected, "t:acme": expected}
+
+
+async def test_no_counter_is_dropped_behind_a_change(subject: Subject) -> None:
+    """What was raised or removed since may stand against an entry that a walk did not see."""
+    store, cache_id = subject.store, subject.cache_id
+    await published(subject)
+    await store.raise_generations(cache_id, COUNTERS)
+    seen = await store.read_marks(cache_id)
+    await store.raise_generations(cache_id, ())
+    assert await store.drop_generations(cache_id, {"t:acme": 1}, seen) == 0
+    assert await store.drop_generations(cache_id, {"t:acme": 1}, {}) == 0
+    assert await generations(subject) == (1, 1)
+
+
 async def test_counters_outlive_a_switch(subject: Subject) -> None:
     """A new record lowers none, and a store that was raised before its first record keeps them."""
     await subject.store.raise_generations(subject.cache_id, COUNTERS)

@@ -7,24 +7,28 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from redis.asyncio import Redis
 
 from cachewright.errors import StoreError, StoreRefused, StoreUnavailable
 from cachewright.keys.digest import EntryName
+from cachewright.keys.generations import template_mark
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, PastKeyspace, Record
 from cachewright.layers.entry import Entry, encode_dependence, encode_entry
 from cachewright.layers.janitor import Drop, Janitor, JanitorSettings, Removal
+from cachewright.layers.ticket import encode_ticket
 from cachewright.stores.memory import MemoryCacheStore
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.reclaim import ReclaimReport, ReclaimState, SweepReport
 from cachewright.stores.redis_entries import open_cache_store
+from tests.stores.backdoors import MemoryBackdoor
 from tests.stores.conftest import Subject
 from tests.support.clocks import ManualClock
 from tests.support.redis_servers import FLAVORS, Flavor, run_redis
+from tests.support.waiting import until
 
 HOUR = 3600.0
 NOW = "2026-11-30T00:00:00Z"
@@ -440,3 +444,129 @@ async def test_entries_are_looked_into_only_after_a_change(memory: World) -> Non
         memory.clock.now += 2 * HOUR
         await memory.janitor().work(memory.record)
         assert CountingHeads.heads == looked_into
+
+
+async def sweep_again(world: World, **settings: Any) -> SweepReport:
+    """Sweep after the pause that the last sweep asked for; returns what it found."""
+    await world.store.write_sweep(world.cache_id, await last_sweep(world), 0.001)
+
+    async def is_due() -> bool:
+        return await world.store.sweep_is_due(world.cache_id)
+
+    await until(is_due)
+    made = replace(JanitorSettings(world.cache_id, 1_000_000, HOUR), **settings)
+    await Janitor(world.store, made, world.notes, world.clock, lambda: WALL, sleep=world.clock.sleep).work(
+        world.record
+    )
+    return await last_sweep(world)
+
+
+async def last_sweep(world: World) -> SweepReport:
+    """Read the report on the last sweep; one that found nothing where there was none."""
+    return await world.store.read_sweep(world.cache_id) or SweepReport({})
+
+
+async def test_counters_that_nothing_depends_on_are_dropped(world: World) -> None:
+    """By the first sweep that finds nothing against it; those in use stay, and nothing retracted returns."""
+    active = await world.switch("a")
+    for _ in range(2):
+        await world.store.raise_generations(world.cache_id, ["d:used", "t:idle", "l:Exact"])
+    old = await stored(world, active, {"d:used": 1, "t:idle": 1}, 3)
+    await stored(world, active, {"d:used": 2}, 3)
+    assert (await sweep_again(world)).removed == 3
+    assert await world.store.list_generations(world.cache_id) == {"d:used": 2, "t:idle": 2}
+    await sweep_again(world)
+    assert await world.store.list_generations(world.cache_id) == {"d:used": 2}
+    assert await world.left_of(old) == 0
+    await world.store.raise_generations(world.cache_id, ["t:idle"])
+    assert (await world.store.list_generations(world.cache_id))["t:idle"] == 3
+    for _ in range(2):
+        await sweep_again(world)
+    assert await world.store.list_generations(world.cache_id) == {"d:used": 2}
+
+
+async def test_tickets_tell_what_they_depend_on(world: World) -> None:
+    """Retracted ones are removed, and counters that others need are kept; a partition's mark is no ticket."""
+    active = await world.switch("a", "Semantic")
+    await world.store.raise_generations(world.cache_id, ["t:acme", "d:gone", "t:idle"])
+    values = [
+        b"1",
+        encode_ticket(b"\x03" * 16, encode_dependence(["t:acme", "d:gone"], [1, 0])) + b"l" * 49,
+        encode_ticket(b"\x03" * 16, encode_dependence([f"d:{n:0200d}" for n in range(4)], [0] * 4)),
+        encode_ticket(b"\x03" * 16, encode_dependence(["t:acme"], [1])),
+    ]
+    names = [EntryName(world.cache_id, active, "tag", f"{n:064x}"[::-1]) for n in range(len(values))]
+    for name, value in zip(names, values, strict=True):
+        marks = (await world.store.find(name)).marks
+        assert marks is not None
+        assert await world.store.write(name, value, 600, marks)
+    for _ in range(2):
+        await sweep_again(world)
+    assert [await world.left_of([name]) for name in names] == [1, 0, 1, 1]
+    assert await world.store.list_generations(world.cache_id) == {"t:acme": 1}
+
+
+async def test_a_sweep_that_cannot_read_everything_drops_nothing(memory: World) -> None:
+    """A ticket of an unknown form, or an entry of a younger keyspace than the record's, may depend on it."""
+    tickets = await memory.switch("a", "Semantic")
+    await memory.store.raise_generations(memory.cache_id, ["t:idle"])
+    strange = EntryName(memory.cache_id, tickets, "tag", "ab" * 32)
+    marks = (await memory.store.find(strange)).marks
+    assert marks is not None
+    await memory.store.write(strange, b"n" * 16, 600, marks)
+    before = memory.record
+    for _ in range(2):
+        await sweep_again(memory)
+    assert await memory.store.list_generations(memory.cache_id) == {"t:idle": 1}
+    assert await memory.store.remove(strange)
+    await stored(memory, await memory.switch("b"), {"t:idle": 0}, 1)
+    memory.record = before
+    for _ in range(2):
+        await sweep_again(memory)
+    assert await memory.store.list_generations(memory.cache_id) == {"t:idle": 1}
+
+
+class Lagging(MemoryCacheStore):
+    """A store that fails over, in the middle of each walk, to what it held before anything was removed."""
+
+    async def unlink(self, cache_id: str, keyspace: Keyspace | None, keys: Sequence[str]) -> int:
+        """Remove, and forget that it was done."""
+        backdoor = MemoryBackdoor(self)
+        removed = await MemoryCacheStore.unlink(self, cache_id, keyspace, keys)
+        backdoor.go_back()
+        return removed
+
+
+async def test_a_failover_behind_a_sweep_brings_nothing_back(memory: World) -> None:
+    """What was removed lies there again, and its counter stands against it all the same."""
+    memory.store = Lagging(time.monotonic)
+    active = await memory.switch("a")
+    old = await stored(memory, active, {"t:acme": 0}, 3)
+    await memory.store.raise_generations(memory.cache_id, ["t:acme"])
+    for _ in range(3):
+        assert (await sweep_again(memory)).removed == 3
+        assert await memory.left_of(old) == 3
+        assert await memory.store.list_generations(memory.cache_id) == {"t:acme": 1}
+
+
+async def test_old_templates_are_swept(memory: World) -> None:
+    """From keyspaces in use, an interval after they were stored at the soonest; not from retained ones."""
+    templates = {name: template_mark(b"k" * 32, name) for name in ("v1", "v2")}
+    retained = await memory.switch("a")
+    kept = await stored(memory, retained, {"t:acme": 0, templates["v1"]: 0}, 2)
+    active = await memory.switch("b")
+    await memory.give_up(KeyspaceState.RETAINED, retained)
+    gone = await stored(memory, active, {"t:acme": 0, templates["v1"]: 0}, 3)
+    kept += await stored(memory, active, {"t:acme": 0, templates["v2"]: 0}, 3)
+    kept += await stored(memory, active, {"t:acme": 0}, 3)
+
+    async def removed_by(interval_seconds: float, *names: str) -> int:
+        marks = frozenset(templates[name] for name in names)
+        report = await sweep_again(memory, templates=marks, sweep_interval_seconds=interval_seconds)
+        return report.removed
+
+    assert await removed_by(-1, "v1", "v2") == 0
+    assert await removed_by(HOUR, "v2") == 0
+    assert await removed_by(-1, "v2") == 3
+    assert (await memory.left_of(gone), await memory.left_of(kept)) == (0, len(kept))
+    assert (await sweep_again(memory)).removed == 0

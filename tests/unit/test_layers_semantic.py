@@ -23,7 +23,8 @@ from cachewright.keys.entry_link import unpack_links
 from cachewright.keys.generations import tenant_counter
 from cachewright.layers.admission import AdmissionSettings
 from cachewright.layers.exact import Hit
-from cachewright.layers.similar import NONCE_BYTES, NoMatch, Sample
+from cachewright.layers.similar import NoMatch, Sample
+from cachewright.layers.ticket import links_of
 from cachewright.policy.answers import KeptAnswer
 from cachewright.policy.guard import GuardReason
 from cachewright.policy.reasons import SemanticReason, SemanticRefusal
@@ -259,7 +260,7 @@ async def test_a_hit_back_fills_the_exact_layer_for_what_remains(world: World) -
     (source,) = unpack_links(found.entry.source, "c" * 16, found.place.name.tenant_tag)
     ticket = (await world.store.find(source)).value
     assert ticket is not None
-    assert unpack_links(ticket[NONCE_BYTES:], "c" * 16, source.tenant_tag) == [found.place.name]
+    assert unpack_links(links_of(ticket), "c" * 16, source.tenant_tag) == [found.place.name]
     world.now += 600
     found, _ = await world.exactly(PARAPHRASE)
     assert not isinstance(found, Hit)

@@ -33,6 +33,7 @@ from cachewright.gateway.semantics import Semantics
 from cachewright.gateway.serving import Serving
 from cachewright.gateway.throttle import Throttle
 from cachewright.gateway.upstream import Upstream
+from cachewright.keys.generations import template_mark
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.exact import ExactLayer, ExactSettings
 from cachewright.layers.janitor import Janitor, JanitorSettings
@@ -266,6 +267,11 @@ class Assembly:
             sweep.interval_seconds,
             drops={**vectors.drops(), **cold.drops()},
             sweeps=(*vectors.sweeps(), *cold.sweeps()),
+            templates=frozenset(
+                template_mark(configuration.digest_key, route.prompt_template)
+                for route in policy.routes
+                if route.prompt_template
+            ),
         )
         log = JanitorLog(self._metrics)
         return Janitor(self._store.store, settings, log, time.monotonic, time.time)

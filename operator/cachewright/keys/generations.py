@@ -31,6 +31,11 @@ class Subject(StrEnum):
     DOCUMENT = "d"
     ROLE = "r"
     USER = "u"
+    TEMPLATE = "p"
+    """Of the prompts of a route: counted by nothing, but told by entries."""
+
+
+_DROPPABLE: Final = frozenset({"t:", *(f"{one}:" for one in Subject)})
 
 
 def tenant_counter(tenant_tag: str) -> str:
@@ -46,6 +51,19 @@ def subject_counter(key: bytes, subject: Subject, name: str) -> str:
     )
     digest = hashlib.blake2b(fields, digest_size=_COUNTER_BYTES, key=key).digest()
     return f"{subject}:{base64.urlsafe_b64encode(digest).decode()}"
+
+
+def is_droppable(name: str) -> bool:
+    """Tell whether a name is that of a counter that can become needless: any but a layer's."""
+    return name[:2] in _DROPPABLE
+
+
+def template_mark(key: bytes, template: str) -> str:
+    """Name what an entry says of the prompt template that it was made with; no counter is ever raised for it.
+
+    Empty where there is none.
+    """
+    return subject_counter(key, Subject.TEMPLATE, template) if template else ""
 
 
 def layer_counter(layer: str) -> str:
@@ -64,6 +82,11 @@ class Dependence:
     """With all generations 0."""
     counters: tuple[str, ...]
     """Tenant, role where there is one, user where there is one, documents in their order, then layers."""
+
+    @property
+    def template(self) -> str:
+        """Mark of the prompt template of the question's route."""
+        return template_mark(self.key, self.question.context.template)
 
     @classmethod
     def of(

@@ -57,7 +57,7 @@ class Entry:
     @property
     def generations(self) -> dict[str, int]:
         """The counters that its name depends on, with the values at which it was stored."""
-        return _decode_dependence(self.dependence)
+        return decode_dependence(self.dependence)
 
     @property
     def answer(self) -> KeptAnswer:
@@ -104,9 +104,12 @@ def decode_entry(value: bytes, name: EntryName, key: bytes) -> Entry | None:
     )
 
 
-def encode_dependence(counters: Sequence[str], generations: Sequence[int]) -> bytes:
-    """Render counters and their values for an entry."""
-    pairs = zip(counters, generations, strict=True)
+def encode_dependence(counters: Sequence[str], generations: Sequence[int], template: str = "") -> bytes:
+    """Render counters and their values for an entry, and the mark of its prompt template where it has one.
+
+    The mark stands there as a counter that is 0 for ever.
+    """
+    pairs = [*zip(counters, generations, strict=True), *([(template, 0)] if template else [])]
     return "\n".join(f"{counter} {generation}" for counter, generation in pairs).encode()
 
 
@@ -121,9 +124,15 @@ def generations_in(head: bytes) -> dict[str, int] | None:
     *_, type_length, source_length, length, _ = _HEAD.unpack_from(rest)
     begin = _HEAD.size + type_length + source_length
     try:
-        return _decode_dependence(rest[begin : begin + length])
+        return decode_dependence(rest[begin : begin + length])
     except ValueError:
         return None
+
+
+def stored_at_of(head: bytes) -> float:
+    """Tell when an entry was stored, in seconds since the epoch, from its first bytes; 0 where it is none."""
+    is_entry = len(head) >= _PREFIX_BYTES + _HEAD.size and head[0] == ENTRY_FORMAT
+    return float(_HEAD.unpack_from(head, _PREFIX_BYTES)[0]) / 1000 if is_entry else 0.0
 
 
 def head_bytes_of(head: bytes) -> int:
@@ -134,7 +143,8 @@ def head_bytes_of(head: bytes) -> int:
     return int(_PREFIX_BYTES + _HEAD.size + type_length + source_length + length)
 
 
-def _decode_dependence(text: bytes) -> dict[str, int]:
+def decode_dependence(text: bytes) -> dict[str, int]:
+    """Read what `encode_dependence` wrote; raises ValueError for anything else."""
     pairs = (line.rpartition(" ") for line in text.decode().split("\n") if line)
     return {counter: int(generation) for counter, _, generation in pairs}
 

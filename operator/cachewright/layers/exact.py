@@ -66,8 +66,15 @@ class Miss:
     """What the counters were that the name depends on."""
     counters: tuple[str, ...] = ()
     """Those counters."""
+    template: str = ""
+    """Mark of the prompt template that the answer is made with; see `keys.generations`."""
     is_writable: bool = True
     """False while the keyspace is read-only: asking the store would be in vain."""
+
+    @property
+    def dependence(self) -> bytes:
+        """What the answer that is stored here depends on, for its entry."""
+        return encode_dependence(self.counters, self.generations, self.template)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +196,7 @@ class ExactLayer:
     async def _store_entry(self, entry: Entry, miss: Miss) -> RefusalReason | None:
         if not miss.is_writable:
             return RefusalReason.READONLY
-        entry = replace(entry, dependence=encode_dependence(miss.counters, miss.generations))
+        entry = replace(entry, dependence=miss.dependence)
         value = encode_entry(entry, miss.name, self._key)
         try:
             written = await self._store.write(miss.name, value, entry.ttl_seconds, miss.seen)
@@ -262,8 +269,10 @@ class ExactLayer:
                     return BypassReason.NO_RECORD
                 self._known.offer(newer)
             elif found.generations == generations:
+                template = dependence.template if dependence else ""
                 is_writable = layer.state is KeyspaceState.ACTIVE
-                judged = self._judge(found.value, Miss(name, marks, generations, counters, is_writable))
+                place = Miss(name, marks, generations, counters, template, is_writable)
+                judged = self._judge(found.value, place)
                 if isinstance(judged, Hit):
                     self._keep_copy((layer.keyspace, tenant_tag, digest, counters), judged, started)
                 return judged
@@ -278,8 +287,9 @@ class ExactLayer:
         copy = self._local.find((layer.keyspace, tenant_tag, digest, counters))
         if copy is None:
             return None
+        template = dependence.template if dependence else ""
         is_writable = layer.state is KeyspaceState.ACTIVE
-        place = Miss(copy.name, copy.marks, copy.generations, counters, is_writable)
+        place = Miss(copy.name, copy.marks, copy.generations, counters, template, is_writable)
         judged = self._weigh(copy.entry, place, is_local=True)
         return judged if isinstance(judged, Hit) else None
 

@@ -8,6 +8,7 @@ Called by the gateway's janitor task, and by `cachewright janitor` where there i
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ from cachewright.keys.record import KeyspaceState, PastKeyspace, Record
 from cachewright.keys.scheme import TAGS
 from cachewright.layers.pace import Pace
 from cachewright.layers.reclaim import empty_keyspace
-from cachewright.layers.sweep import Sweep
+from cachewright.layers.sweep import Sweep, Templates
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.reclaim import ReclaimReport, ReclaimState, SweepReport
 
@@ -78,7 +79,18 @@ class JanitorSettings:
     """By layer that keeps something outside Redis."""
     sweeps: Sequence[SweepElsewhere] = ()
     """Of stores beside Redis."""
+    templates: frozenset[str] | None = None
+    """Marks of the prompt templates that routes have; None: nothing is known of them."""
     lock_seconds: float = LOCK_SECONDS
+
+    def in_use(self, now: float) -> Templates | None:
+        """Return the templates in use at `now`, in seconds since the epoch.
+
+        Entries of less than an interval's age may be those of a gateway that has newer routes already.
+        """
+        if self.templates is None:
+            return None
+        return Templates(self.templates, now - self.sweep_interval_seconds)
 
 
 class LostLock(StoreUnavailable):
@@ -209,16 +221,31 @@ class Janitor:
             await self._is_time_to_tell(progress)
 
         last, changes = await self._store.read_sweep(cache_id), await self._changes()
-        finds_retracted = last is None or last.changes != changes
-        sweep = Sweep(self._store, record, self._pace(), finds_retracted=finds_retracted)
+        templates = self._templates(last)
+        looks_inside = last is None or (last.changes, last.templates) != (changes, templates)
+        sweep = Sweep(
+            self._store,
+            record,
+            self._pace(),
+            looks_inside=looks_inside,
+            templates=self._settings.in_use(self._wall_clock()),
+        )
         await sweep.run(made)
         took_seconds = self._clock() - started
-        report = SweepReport(sweep.entries, sweep.removed, self._wall_clock(), took_seconds, changes)
+        told = "left" if sweep.left_old_templates else templates
+        report = SweepReport(sweep.entries, sweep.removed, self._wall_clock(), took_seconds, changes, told)
         pause_seconds = self._settings.sweep_interval_seconds
         await self._store.write_sweep(cache_id, report, pause_seconds)
         self._listener.swept(report)
         for sweep_elsewhere in self._settings.sweeps:
             self._listener.removed(await sweep_elsewhere(record, self._pace()), Removal.SWEEP)
+
+    def _templates(self, last: SweepReport | None) -> str:
+        """Name the prompt templates in use, all together."""
+        marks = self._settings.templates
+        if marks is None:
+            return last.templates if last is not None else ""
+        return hashlib.sha256("\n".join(sorted(marks)).encode()).hexdigest()[:16] if marks else ""
 
     async def _changes(self) -> int:
         marks = (await self._store.read_marks(self._settings.cache_id)).get(TAGS[0])

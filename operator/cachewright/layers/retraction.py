@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from cachewright.errors import StoreError
@@ -17,13 +18,19 @@ from cachewright.keys.digest import EntryName
 from cachewright.keys.entry_key import parse_entry_key
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
+from cachewright.keys.scheme import TAGS
 from cachewright.layers.entry import MOST_HEAD_BYTES, generations_in
 from cachewright.layers.exact import LAYER, ExactLayer
 from cachewright.layers.pace import Pace
+from cachewright.layers.sweep import TICKETS
+from cachewright.layers.ticket import generations_in_ticket
 from cachewright.stores.protocols import CacheStore
 
 SETTLE_SECONDS: Final = 2.0
 """Twice the second for which a replica may answer from its own memory without asking the store."""
+
+_COUNTED: Final = frozenset({LAYER, TICKETS})
+"""Layers whose entries are all here, or told of by tickets."""
 
 PAGE_SIZE: Final = 200
 """Keys looked at in one step."""
@@ -37,7 +44,7 @@ class KeyspaceCount:
     keyspace: Keyspace
     state: KeyspaceState
     entries: int | None
-    """None where entries do not tell what they depend on: they lie elsewhere, and only their tickets here."""
+    """None where not all entries lie here: vectors have a cold tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +68,13 @@ async def retract(
     Looked at again in the end: a store that failed over meanwhile may have lost it.
     """
     cache_id = exact.cache_id
-    before = await store.read_generations(cache_id, counters)
+    places = [(tag, counters) for tag in TAGS]  # each by itself: a sweep may have dropped it from some
+    before = await store.read_generations_at(cache_id, places)
     await exact.retract(counters)
     await sleep(SETTLE_SECONDS)
-    after = await store.read_generations(cache_id, counters)
-    if not all(now > was for now, was in zip(after, before, strict=True)):
+    after = await store.read_generations_at(cache_id, places)
+    pairs = zip(chain(*after), chain(*before), strict=True)
+    if not all(now > was for now, was in pairs):
         raise StoreError("the store lost the retraction, in a failover perhaps")
 
 
@@ -87,6 +96,7 @@ class Counting:
         self._pace = pace
         self._clock = clock
         self._layers = _servable(record)
+        self._tickets = {keyspace for keyspace, (layer, _) in self._layers.items() if layer == TICKETS}
         self._found: dict[Keyspace, set[str]] = {keyspace: set() for keyspace in self._layers}
         """Digests, as a walk may come to a key twice."""
 
@@ -105,7 +115,9 @@ class Counting:
                 await self._pace.after(page.examined)
         return Count(
             tuple(
-                KeyspaceCount(layer, keyspace, state, len(self._found[keyspace]) if layer == LAYER else None)
+                KeyspaceCount(
+                    layer, keyspace, state, len(self._found[keyspace]) if layer in _COUNTED else None
+                )
                 for keyspace, (layer, state) in self._layers.items()
             ),
             is_complete,
@@ -115,7 +127,8 @@ class Counting:
         names = [name for key in keys if (name := self._servable_entry(key)) is not None]
         heads = await self._store.read_heads(names, MOST_HEAD_BYTES)
         for name, head in zip(names, heads, strict=True):
-            depends_on = generations_in(head) or {}
+            is_ticket = name.keyspace in self._tickets
+            depends_on = (generations_in_ticket(head) if is_ticket else generations_in(head)) or {}
             if any(depends_on.get(counter) == current[counter] for counter in self._counters):
                 self._found[name.keyspace].add(f"{name.tenant_tag}:{name.digest}")
 

@@ -33,7 +33,8 @@ from cachewright.layers.budget import ends_within
 from cachewright.layers.entry import Entry, decode_entry
 from cachewright.layers.exact import Hit, Miss
 from cachewright.layers.known_record import KnownRecord
-from cachewright.layers.similar import LAYER, NONCE_BYTES, Asked, Draft, NoMatch, Sample, SemanticSettings
+from cachewright.layers.similar import LAYER, Asked, Draft, NoMatch, Sample, SemanticSettings
+from cachewright.layers.ticket import nonce_of
 from cachewright.layers.vector_space import OpenSpace
 from cachewright.policy.guard import GuardReason, refusals
 from cachewright.policy.guard_language import language_of
@@ -114,7 +115,7 @@ class SemanticLayer:
         digest = asked.dependence.partition_at(place.generations, asked.question.rest, asked.question.where)
         ticket = replace(place.name, keyspace=layer.keyspace, chosen_tag=place.name.tag)
         partition = EntryName(self._settings.cache_id, layer.keyspace, place.name.tenant_tag, digest)
-        return Draft(ticket, place.seen, partition, None, text)
+        return Draft(ticket, place.seen, partition, None, text, place.dependence)
 
     def _why_left_alone(self) -> SemanticReason | None:
         if self._space.is_mismatched:
@@ -207,7 +208,7 @@ class SemanticLayer:
             and found.marks.revision == place.seen.revision
             and found.generations == place.generations
             and found.value is not None
-            and found.value[:NONCE_BYTES] == candidate.nonce
+            and nonce_of(found.value) == candidate.nonce
         )
         entry = decode_entry(body, ticket, self._key) if is_valid else None
         if entry is None or found.marks is None:

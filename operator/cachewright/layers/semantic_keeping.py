@@ -15,21 +15,19 @@ from typing import Final
 from cachewright.embedders.protocol import Embedding
 from cachewright.errors import StoreError
 from cachewright.keys.digest import EntryName
-from cachewright.keys.entry_link import LINK_BYTES, pack_link, unpack_links
+from cachewright.keys.entry_link import pack_link, unpack_links
 from cachewright.layers.admission import Admission
 from cachewright.layers.entry import Entry, encode_entry
 from cachewright.layers.exact import LAYER as EXACT
 from cachewright.layers.exact import ExactLayer, Hit, Miss
 from cachewright.layers.known_record import KnownRecord
 from cachewright.layers.semantic import SemanticLayer
-from cachewright.layers.similar import LAYER, NONCE_BYTES, Draft, SemanticSettings
+from cachewright.layers.similar import LAYER, Draft, SemanticSettings
+from cachewright.layers.ticket import NONCE_BYTES, encode_ticket, links_of, most_bytes_of, nonce_of
 from cachewright.policy.answers import KeptAnswer
 from cachewright.policy.reasons import RefusalReason, SemanticReason, SemanticRefusal
 from cachewright.stores.protocols import CacheStore, WriteOutcome
 from cachewright.stores.vectors import EntryId, VectorEntry, VectorSpace, VectorStore
-
-MOST_FILLS: Final = 256
-"""Exact entries made from one entry of this layer; each is noted in its ticket, to be removed with it."""
 
 _REFUSALS: Final = {
     SemanticReason.EMBEDDER: SemanticRefusal.EMBEDDER,
@@ -95,7 +93,7 @@ class Keeping:
         try:
             value = (await self._store.find(found)).value
             is_noted = value is not None and await self._store.extend(
-                found, value[:NONCE_BYTES], pack_link(place.name), NONCE_BYTES + MOST_FILLS * LINK_BYTES
+                found, nonce_of(value), pack_link(place.name), most_bytes_of(value)
             )
         except StoreError:
             return RefusalReason.STORE
@@ -114,7 +112,7 @@ class Keeping:
         ticket = replace(name, keyspace=semantic.keyspace, chosen_tag=name.tag)
         twin = replace(name, keyspace=exact.keyspace, chosen_tag=name.tag)
         value = (await self._store.find(ticket)).value or b""
-        copies = unpack_links(value[NONCE_BYTES:], name.cache_id, name.tenant_tag)
+        copies = unpack_links(links_of(value), name.cache_id, name.tenant_tag)
         others = {other.key: other for other in (ticket, twin, *copies)}  # a copy may be noted twice
         return tuple(other for key, other in others.items() if key != name.key)
 
@@ -150,7 +148,9 @@ class Keeping:
     async def _confirm(self, draft: Draft, nonce: bytes, ttl_seconds: float) -> SemanticRefusal | None:
         """Write the ticket, and the mark that the partition is not empty."""
         try:
-            outcome = await self._store.write(draft.ticket, nonce, ttl_seconds, draft.seen)
+            outcome = await self._store.write(
+                draft.ticket, encode_ticket(nonce, draft.dependence), ttl_seconds, draft.seen
+            )
             if outcome is WriteOutcome.READONLY:
                 return SemanticRefusal.READONLY
             if not outcome:

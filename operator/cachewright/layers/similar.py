@@ -19,9 +19,6 @@ from cachewright.stores.protocols import Marks
 LAYER: Final = "Semantic"
 """The layer's name in the record."""
 
-NONCE_BYTES: Final = 16
-"""Of a ticket: what tells an entry in the vector store from one that it replaced."""
-
 
 @dataclass(frozen=True, slots=True)
 class SemanticSettings:
@@ -64,6 +61,8 @@ class Draft:
     """The mark that something is stored in the partition."""
     partition_seen: Marks | None
     text: str = field(repr=False)
+    dependence: bytes
+    """What the answer depends on; see `Miss.dependence`."""
     embedding: asyncio.Task[Embedding] | None = None
     """Under way since the look-up; None: it was not needed yet."""
 

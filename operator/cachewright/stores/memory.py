@@ -59,6 +59,8 @@ class MemoryCacheStore(MemoryReclaimStore):
     """Count and end of life by key."""
     _generations: dict[str, dict[str, int]] = field(default_factory=dict)
     """By cache, then by counter."""
+    _floors: dict[str, int] = field(default_factory=dict)
+    """The highest value at which a counter was dropped, by cache."""
     _markers: dict[str, float] = field(default_factory=dict)
     """End of life by key."""
     _reclaims: dict[str, dict[Keyspace, ReclaimReport]] = field(default_factory=dict)
@@ -129,13 +131,8 @@ class MemoryCacheStore(MemoryReclaimStore):
         """Raise counters by one, and the number of changes."""
         raised = self._generations.setdefault(cache_id, {})
         for counter in counters:
-            raised[counter] = raised.get(counter, 0) + 1
-        copy, step = self._copies.get(cache_id), step_of_changes()
-        before = copy.changes if copy is not None else 0
-        if copy is not None:
-            copy.changes += step
-        self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
-        return dict.fromkeys(TAGS, Raise(before, before + step))
+            raised[counter] = max(raised.get(counter, 0), self._floors.get(cache_id, 0)) + 1
+        return dict.fromkeys(TAGS, self._count_change(cache_id))
 
     async def read_generations(self, cache_id: str, counters: Sequence[str]) -> tuple[int, ...]:
         """Read counters."""
@@ -242,6 +239,7 @@ class MemoryCacheStore(MemoryReclaimStore):
         self._locks.clear()
         self._counts.clear()
         self._generations.clear()
+        self._floors.clear()
         self._markers.clear()
         self._reclaims.clear()
         self._heartbeats.clear()
@@ -259,6 +257,15 @@ class MemoryCacheStore(MemoryReclaimStore):
         for followed, listener in self._listeners:
             if followed == cache_id:
                 listener.keys_changed(keys)
+
+    def _count_change(self, cache_id: str) -> Raise:
+        """Raise the changes, and tell of it."""
+        copy, step = self._copies.get(cache_id), step_of_changes()
+        before = copy.changes if copy is not None else 0
+        if copy is not None:
+            copy.changes += step
+        self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
+        return Raise(before, before + step)
 
     def _marks(self, cache_id: str) -> Marks | None:
         copy = self._copies.get(cache_id)

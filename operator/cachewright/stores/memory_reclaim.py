@@ -5,11 +5,13 @@ A part of MemoryCacheStore; local mode without a server reclaims like everybody 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 
 from cachewright.errors import InvalidInput
 from cachewright.keys.entry_key import janitor_key, janitor_lock_key, lies_within
+from cachewright.keys.generations import is_droppable
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.stores.protocols import Marks, Raise
 from cachewright.stores.reclaim import Page, ReclaimReport, SweepReport
 
 
@@ -22,6 +24,7 @@ class MemoryReclaimStore:
     _entries: dict[str, tuple[bytes, float]]
     _locks: dict[str, tuple[str, float]]
     _generations: dict[str, dict[str, int]]
+    _floors: dict[str, int]
     _reclaims: dict[str, dict[Keyspace, ReclaimReport]]
     """By the key of the cache's janitor."""
     _sweeps: dict[str, tuple[SweepReport, float]]
@@ -54,6 +57,27 @@ class MemoryReclaimStore:
         """Read counters, which are the same under all hash tags."""
         raised = self._generations.get(cache_id, {})
         return [tuple(raised.get(counter, 0) for counter in counters) for _, counters in places]
+
+    async def list_generations(self, cache_id: str) -> dict[str, int]:
+        """Read the counters that could be dropped."""
+        raised = self._generations.get(cache_id, {})
+        return {counter: value for counter, value in raised.items() if is_droppable(counter)}
+
+    async def drop_generations(
+        self, cache_id: str, counters: Mapping[str, int], seen: Mapping[str, Marks]
+    ) -> int:
+        """Drop counters that have these values, unless something changed since."""
+        marks = self._marks(cache_id)
+        if marks is None or not seen or any(marks.changes != each.changes for each in seen.values()):
+            return 0
+        raised = self._generations.get(cache_id, {})
+        gone = {counter: value for counter, value in counters.items() if raised.get(counter) == value}
+        for counter in gone:
+            del raised[counter]
+        if gone:
+            self._floors[cache_id] = max(self._floors.get(cache_id, 0), *gone.values())
+            self._count_change(cache_id)
+        return len(gone)
 
     async def hold_janitor(self, cache_id: str, token: str, ttl_seconds: float) -> bool:
         """Take the janitor's lock, or keep it, unless somebody else holds it."""
@@ -103,4 +127,10 @@ class MemoryReclaimStore:
         self._sweeps[cache_id] = (report, self.clock() + pause_seconds)
 
     def _forget(self, key: str) -> float:
+        raise NotImplementedError
+
+    def _marks(self, cache_id: str) -> Marks | None:
+        raise NotImplementedError
+
+    def _count_change(self, cache_id: str) -> Raise:
         raise NotImplementedError

@@ -7,7 +7,7 @@ longer than the implementation's own command timeout.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
@@ -138,12 +138,27 @@ class GenerationStore(Protocol):
     async def raise_generations(self, cache_id: str, counters: Sequence[str]) -> dict[str, Raise]:
         """Raise counters by one, and the number of changes, under every tag.
 
-        No look-up that begins afterwards finds what was stored under the counters before, and no answer to a
-        request that began before is stored. After an error it may be done in part; do it again.
+        A counter that was dropped begins above every value that a dropped one had. No look-up that begins
+        afterwards finds what was stored under the counters before, and no answer to a request that began
+        before is stored. After an error it may be done in part; do it again.
         """
 
     async def read_generations(self, cache_id: str, counters: Sequence[str]) -> tuple[int, ...]:
         """Read counters under all tags; of each the lowest, which no look-up is behind."""
+
+    async def list_generations(self, cache_id: str) -> dict[str, int]:
+        """Read all raised counters but those of layers, with their values."""
+
+    async def drop_generations(
+        self, cache_id: str, counters: Mapping[str, int], seen: Mapping[str, Marks]
+    ) -> int:
+        """Drop counters that have these values, so that they count as never raised; tells how many, roughly.
+
+        To be called only where a whole walk that began under these marks, by tag, found no entry that was
+        stored at another value of theirs. Where the number of changes is another by now, nothing is dropped;
+        else it is raised, so that nothing that began before is stored. What is left, for whatever reason, is
+        for another time.
+        """
 
 
 class HeadStore(Protocol):

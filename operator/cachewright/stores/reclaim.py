@@ -94,6 +94,8 @@ class SweepReport:
     took_seconds: float = 0.0
     changes: int = 0
     """Of the marks under the first hash tag when it began: what was retracted before is gone with it."""
+    templates: str = ""
+    """Names all prompt templates that were in use: what was made with others is gone with it."""
 
     def to_json(self) -> str:
         """Render as JSON; the same report gives the same text."""
@@ -104,6 +106,7 @@ class SweepReport:
             "endedAt": self.ended_at,
             "tookSeconds": self.took_seconds,
             "changes": self.changes,
+            "templates": self.templates,
         }
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -120,6 +123,7 @@ class SweepReport:
                 ended_at=float(document["endedAt"]),
                 took_seconds=float(document["tookSeconds"]),
                 changes=int(document["changes"]),
+                templates=str(document.get("templates", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise InvalidDocument(f"not a report: {e}") from e

@@ -93,10 +93,39 @@ return 1
 """KEYS: lock. ARGV: token, TTL in ms. 1 if it is held with that token now, else 0."""
 
 RAISE_GENERATIONS: Final = """
-for index = 2, #ARGV do redis.call('HINCRBY', KEYS[1], ARGV[index], 1) end
+local floor = tonumber(redis.call('HGET', KEYS[1], 'floor') or '0')
+for index = 2, #ARGV do
+    if redis.call('HINCRBY', KEYS[1], ARGV[index], 1) <= floor then
+        redis.call('HSET', KEYS[1], ARGV[index], floor + 1)
+    end
+end
 return redis.call('HINCRBY', KEYS[1], 'changes', ARGV[1])
 """
-"""KEYS: record copy. ARGV: by how much to raise the changes, counters. Raises each counter by one.
+"""KEYS: record copy. ARGV: by how much to raise the changes, counters.
 
-Returns the changes.
+Raises each counter by one, and above the highest value at which one was dropped. Returns the changes.
+"""
+
+DROP_GENERATIONS: Final = """
+local held = redis.call('HMGET', KEYS[1], 'changes', 'floor')
+if held[1] ~= ARGV[2] then return 0 end
+local floor = tonumber(held[2] or '0')
+local highest, dropped = floor, 0
+for index = 3, #ARGV, 2 do
+    if redis.call('HGET', KEYS[1], ARGV[index]) == ARGV[index + 1] then
+        redis.call('HDEL', KEYS[1], ARGV[index])
+        highest = math.max(highest, tonumber(ARGV[index + 1]))
+        dropped = dropped + 1
+    end
+end
+if dropped == 0 then return 0 end
+if highest > floor then redis.call('HSET', KEYS[1], 'floor', highest) end
+redis.call('HINCRBY', KEYS[1], 'changes', ARGV[1])
+return dropped
+"""
+"""KEYS: record copy. ARGV: by how much to raise the changes, what they must be, then each counter and the
+value it must have.
+
+Returns how many were dropped. A counter that is raised again begins above every dropped one's value, since
+entries that were stored at such a value may still lie there.
 """
