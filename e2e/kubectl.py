@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -18,6 +19,8 @@ from e2e.cluster import binaries
 from e2e.cluster.errors import ClusterError
 
 POLL_SECONDS: Final = 0.25
+ROUTE_SECONDS: Final = 2.0
+"""Without a route to pods, most networks say nothing at all."""
 
 T = TypeVar("T")
 
@@ -70,6 +73,20 @@ class Kubectl:
             if process.stdout:
                 process.stdout.close()
 
+    @contextlib.contextmanager
+    def reach(self, pod: str, port: int) -> Iterator[tuple[str, int]]:
+        """Yield an address of a pod's port: its own where there is a route to it, else a forwarded one.
+
+        What is forwarded passes the API server and the kubelet, which under steady traffic costs more than
+        all that answers it.
+        """
+        address = (str(self.get("pod", pod)["status"]["podIP"]), port)
+        if _is_open(address):
+            yield address
+            return
+        with self.forward(f"pod/{pod}", port) as local:
+            yield "127.0.0.1", local
+
     def open(self, *arguments: str) -> subprocess.Popen[str]:
         """Start kubectl and return the process, whose output, with its complaints, is text to be read."""
         return subprocess.Popen(
@@ -83,6 +100,14 @@ class Kubectl:
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HELM_NAMESPACE": self.namespace}
+
+
+def _is_open(address: tuple[str, int]) -> bool:
+    try:
+        with socket.create_connection(address, timeout=ROUTE_SECONDS):
+            return True
+    except OSError:
+        return False
 
 
 def tool(name: str) -> str:

@@ -43,9 +43,9 @@ class Told:
 class Load:
     """Clients that ask until told to stop; use it as a context manager."""
 
-    def __init__(self, ports: Sequence[int], model: str = "demo-model") -> None:
-        """`ports` are local ports of gateways; clients are spread over them."""
-        self._ports = tuple(ports)
+    def __init__(self, gateways: Sequence[tuple[str, int]], model: str = "demo-model") -> None:
+        """`gateways` are hosts and ports; clients are spread over them."""
+        self._gateways = tuple(gateways)
         self._model = model
         self._told: list[list[Told]] = [[] for _ in range(CLIENTS)]
         self._broken: list[str] = []
@@ -106,7 +106,7 @@ class Load:
         )
 
     def _run(self, number: int) -> None:
-        client = _Client(self._ports[number % len(self._ports)], number, self._model)
+        client = _Client(self._gateways[number % len(self._gateways)], number, self._model)
         interval = CLIENTS / REQUESTS_PER_SECOND
         due = time.monotonic() + interval * number / CLIENTS
         while not self._stop.wait(max(0.0, due - time.monotonic())):
@@ -144,7 +144,7 @@ class Summary:
 class _Client:
     """One client on one connection."""
 
-    port: int
+    gateway: tuple[str, int]
     number: int
     model: str
     _count: int = 0
@@ -157,7 +157,7 @@ class _Client:
         """Begin a new connection with the next request."""
         if self._count:
             self.close()
-        self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
+        self._connection = http.client.HTTPConnection(*self.gateway, timeout=TIMEOUT_SECONDS)
 
     def close(self) -> None:
         """End the connection."""

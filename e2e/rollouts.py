@@ -89,11 +89,11 @@ class Rollouts:
         selector = "app.kubernetes.io/component=gateway"
         pods = [pod["metadata"]["name"] for pod in self.kubectl.get("pods", "-l", selector)["items"]]
         with contextlib.ExitStack() as stack:
-            ports = [stack.enter_context(self.kubectl.forward(f"pod/{pod}", 8080)) for pod in pods]
-            for port in ports:
-                wait_for("the gateway", partial(_is_ready, ChatClient(port)), 30)
+            addresses = [stack.enter_context(self.kubectl.reach(pod, 8080)) for pod in pods]
+            for host, port in addresses:
+                wait_for("the gateway", partial(_is_ready, ChatClient(port, host)), 30)
             watch = stack.enter_context(Watch(self.kubectl))
-            load = stack.enter_context(Load(ports))
+            load = stack.enter_context(Load(addresses))
             load.wait_for_more(400)
             yield Story(self, load, watch)
 

@@ -14,8 +14,9 @@ from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import DEPLOYMENTS, INFERENCE_CACHES, JOBS, Manifest
 from cachewright.reconcile.deletion import CLEAN_UP_SECONDS, LOOK_AGAIN_SECONDS
 from e2e.cluster.apiserver import ApiServer
-from tests.api.harness import Harness, ProcessKilledError
+from tests.api.harness import Harness
 from tests.support.caches import EXTERNAL_REDIS, cache_document
+from tests.support.faulty_kube import ProcessKilledError
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
 

@@ -12,8 +12,9 @@ from cachewright.keys.record import KeyspaceState, Record
 from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import CONFIG_MAPS
 from e2e.cluster.apiserver import ApiServer
-from tests.api.harness import Harness, ProcessKilledError
+from tests.api.harness import Harness
 from tests.support.caches import Document, cache_document
+from tests.support.faulty_kube import ProcessKilledError
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
 

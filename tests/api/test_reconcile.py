@@ -19,8 +19,9 @@ from cachewright.kube.protocol import (
     STATEFUL_SETS,
 )
 from e2e.cluster.apiserver import ApiServer
-from tests.api.harness import SETTINGS, Harness, ProcessKilledError
+from tests.api.harness import SETTINGS, Harness
 from tests.support.caches import EXTERNAL_REDIS, cache_document
+from tests.support.faulty_kube import ProcessKilledError
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
 

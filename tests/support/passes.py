@@ -18,6 +18,7 @@ from cachewright.reconcile.state import (
     Manifest,
     Observed,
     Plan,
+    StoreMemory,
     StoreState,
 )
 from cachewright.reconcile.status import build_status
@@ -61,6 +62,7 @@ class World:
     template: str = ""
     """Digest of the prompt template in a ConfigMap."""
     reclaims: Mapping[Keyspace, ReclaimReport] = field(default_factory=dict)
+    memory: StoreMemory | None = None
 
     def workload(self) -> WorkloadSeen | None:
         """Look at the pods."""
@@ -77,7 +79,7 @@ class World:
         )
         store = StoreState()
         if self.store_up:
-            store = StoreState(record=self.store_record, reclaims=self.reclaims, asked=True)
+            store = StoreState(self.store_record, reclaims=self.reclaims, memory=self.memory, asked=True)
         seen = {"workload": self.workload(), "template": self.template}
         values = {**seen, "children": copy.deepcopy(self.children), "store": store, "fresh": fresh, **parts}
         return observed(copy.deepcopy(self.document), **values)

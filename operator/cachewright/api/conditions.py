@@ -23,6 +23,8 @@ class ConditionType(StrEnum):
     """Enough gateway pods are ready."""
     ROTATION_COMPLETE = "RotationComplete"
     """The keyspaces in use are those of the spec, and no gateway serves older ones any more."""
+    MEMORY_PRESSURE = "MemoryPressure"
+    """The store is nearly full, so less is retained; present while true."""
     CALIBRATED = "Calibrated"
     """The threshold of similar questions was measured, or chosen; present where they share answers."""
 
@@ -58,6 +60,8 @@ class Reason(StrEnum):
     version."""
     RECLAIM_FAILED = "ReclaimFailed"
     """The space of a keyspace that is to be deleted could not be reclaimed."""
+    STORE_NEARLY_FULL = "StoreNearlyFull"
+    """The store is nearly at its memory limit."""
     CALIBRATED = "Calibrated"
     """The threshold was measured for this embedder, or the object names it."""
     UNCALIBRATED = "Uncalibrated"

@@ -34,6 +34,12 @@ def announcements(before: Manifest, status: Manifest) -> Iterator[Announcement]:
         kind: Literal["Normal", ""] = "Normal" if came else ""
         yield Announcement("ready_changed", fields, kind, ready["reason"], ready["message"])
     yield from _rotation(before, status)
+    memory, former = (_condition(each, ConditionType.MEMORY_PRESSURE) for each in (status, before))
+    if bool(memory) != bool(former):
+        told = (memory["reason"], memory["message"]) if memory else ("", "")
+        yield Announcement(
+            "memory_pressure_changed", {"short": bool(memory)}, "Warning" if memory else "", *told
+        )
 
 
 def _rotation(before: Manifest, status: Manifest) -> Iterator[Announcement]:

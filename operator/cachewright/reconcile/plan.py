@@ -23,6 +23,7 @@ from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis
 from cachewright.reconcile.known_record import best_record, parse_record, restored_record
 from cachewright.reconcile.prefix.children import prefix_children
 from cachewright.reconcile.prefix.wish import prefix_wish
+from cachewright.reconcile.memory_told import is_short_of_memory
 from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission, without_reclaimed
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record, with_template
@@ -57,6 +58,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         now,
         observed.workload,
         observed.serves,
+        is_short_of_memory=is_short_of_memory(observed),
     )
     wanted = at_next_revision(before, wanted)
     children = build_children(cache, _inputs(observed, wanted, cache), settings)

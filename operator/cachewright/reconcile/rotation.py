@@ -43,6 +43,8 @@ class RotationRules:
     heartbeat_seconds: int = 600
     epoch: int = 0
     """The object's."""
+    is_short_of_memory: bool = False
+    """Whether the store has little room left, so that less is retained."""
 
 
 def next_record(
@@ -62,7 +64,8 @@ def next_record(
     wanted = with_permission(wanted, wish.fenced, seen)
     fenced = wish.fenced and any(layer.model_version for layer in wanted.layers.values())
     wanted = replace(wanted, fenced=fenced, heartbeat_seconds=rules.heartbeat_seconds if fenced else 0)
-    return at_next_revision(record, with_reclaiming(wanted, rules.max_retained, now))
+    wanted = with_reclaiming(wanted, rules.max_retained, now)
+    return at_next_revision(record, with_room(wanted, now) if rules.is_short_of_memory else wanted)
 
 
 def at_next_revision(before: Record, after_it: Record) -> Record:
@@ -92,6 +95,28 @@ def with_reclaiming(record: Record, max_retained: int, now: datetime) -> Record:
             if kept[past.layer] > max_retained:
                 ended.add(past.keyspace)
     return _given_up(record, ended, now)
+
+
+def with_room(record: Record, now: datetime) -> Record:
+    """Give up the longest retained keyspace, but not the latest of its layer: that is the way back.
+
+    One at a time: nothing more while the space of another is being reclaimed, since that may be room enough.
+    """
+    spare = _spare(record)
+    if not spare or record.in_state(KeyspaceState.DELETING):
+        return record
+    return _given_up(record, {spare[0].keyspace}, now)
+
+
+def has_spare(record: Record) -> bool:
+    """Tell whether anything could be given up for room."""
+    return bool(_spare(record))
+
+
+def _spare(record: Record) -> list[PastKeyspace]:
+    retained = record.in_state(KeyspaceState.RETAINED)
+    latest = {past.layer: past.keyspace for past in retained}
+    return [past for past in retained if latest[past.layer] != past.keyspace]
 
 
 def next_due(record: Record, deadline_seconds: float, now: datetime) -> datetime | None:

@@ -26,6 +26,7 @@ from cachewright.reconcile.finalizer import has_finalizer
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
 from cachewright.reconcile.references import Reference
+from cachewright.reconcile.rotation import has_spare
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.settling import Settling
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
@@ -144,6 +145,8 @@ class Reconciler:
             waits.append(max((planned.due - self.clock()).total_seconds(), 0.0) + DUE_MARGIN_SECONDS)
         if planned.record is not None and planned.record.in_state(KeyspaceState.DELETING):
             waits.append(self.settings.reclaim_seconds)
+        if observed.store.memory is not None and planned.record is not None and has_spare(planned.record):
+            waits.append(self.settings.memory_seconds)
         if observed.workload is not None and observed.workload.problem:
             waits.append(self.settings.retry_workload_seconds)
         if observed.store.error or applied.store_error or (planned.writes and planned.publish is None):

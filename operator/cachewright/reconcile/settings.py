@@ -21,5 +21,7 @@ class OperatorSettings:
     """How soon a workload that does not exist is looked for again; only its pods are watched."""
     reclaim_seconds: float = 30.0
     """How soon the store is asked again whether a keyspace is gone."""
+    memory_seconds: float = 60.0
+    """How soon the store is asked again how full it is, while something could be given up for room."""
     store_timeout_seconds: float = 3.0
     """Longest wait for one exchange with a store; a frozen one must not hold up other objects."""

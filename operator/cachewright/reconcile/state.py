@@ -59,6 +59,20 @@ class SecretState:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreMemory:
+    """How full a store is."""
+
+    used_bytes: int
+    max_bytes: int
+    """At which it begins to evict entries."""
+
+    @property
+    def share(self) -> float:
+        """What is in use of what may be."""
+        return self.used_bytes / self.max_bytes
+
+
+@dataclass(frozen=True, slots=True)
 class StoreState:
     """What the store answered when it was asked for its copy of the record."""
 
@@ -68,6 +82,8 @@ class StoreState:
     """Why it did not answer; None where it did, or was not asked."""
     reclaims: Mapping[Keyspace, ReclaimReport] = field(default_factory=dict)
     """What became of keyspaces that are being deleted."""
+    memory: StoreMemory | None = None
+    """None where the store sets itself no limit, or does not tell."""
     asked: bool = False
     """False while there is nothing to ask yet: no pod, no URL."""
 

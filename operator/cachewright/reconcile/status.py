@@ -13,6 +13,7 @@ from cachewright.api.conditions import ConditionType, Reason
 from cachewright.api.names import API_VERSION, KIND
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.reconcile.calibration_told import calibration_part
+from cachewright.reconcile.memory_told import memory_part
 from cachewright.reconcile.prefix.told import prefix_part
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
 from cachewright.reconcile.rotation_told import rotation_part
@@ -34,9 +35,8 @@ def build_status(
     rotation = rotation_part(observed, plan, now, settled)
     if rotation is not None:
         parts.append(rotation)
-    parts += [
-        part for part in (calibration_part(plan.cache), prefix_part(observed, plan)) if part is not None
-    ]
+    others = (memory_part(observed), calibration_part(plan.cache), prefix_part(observed, plan))
+    parts += [part for part in others if part is not None]
     conditions = [_condition(part, before, observed.generation, now) for part in parts]
     status: Manifest = {"observedGeneration": observed.generation, "conditions": conditions}
     if plan.cache is not None:

@@ -27,6 +27,8 @@ def wanted_record(
     now: datetime,
     workload: WorkloadSeen | None = None,
     serves: str = "",
+    *,
+    is_short_of_memory: bool = False,
 ) -> Record:
     """Move layers to the keyspaces that the spec and the workload's pods call for; leave all others alone.
 
@@ -38,7 +40,8 @@ def wanted_record(
     seen = workload or WorkloadSeen()
     served = serving(record, wish, seen)
     rows = rows_at(cache.spec, key_id, served.version)
-    wanted = next_record(record, rows, served, wish, seen, rules_of(cache.spec), now)
+    rules = replace(rules_of(cache.spec), is_short_of_memory=is_short_of_memory)
+    wanted = next_record(record, rows, served, wish, seen, rules, now)
     return at_next_revision(record, replace(wanted, immutable=immutable_choices(cache)))
 
 
