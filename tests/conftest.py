@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.postgres_servers import PostgresServer, run_postgres
 from tests.support.qdrant_servers import GivenServer, QdrantServer, given_server, run_qdrant
@@ -15,7 +15,8 @@ GOLDEN = Path(__file__).parent / "golden"
 
 CompareGolden = Callable[[str, str], None]
 
-settings.register_profile("usual", deadline=None)  # a machine that is busy with others is no failure
+# A machine that is busy with others is no failure, neither of what is tested nor of what draws its input.
+settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("usual")
 settings.register_profile("soak", max_examples=20_000, deadline=None)
 

@@ -1,4 +1,4 @@
-"""The fence against a real API server: pods that come and go, and an operator that dies at every write."""
+"""The fence against a real API server: pods that come and go."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from cachewright.keys.record import KeyspaceState, Record
+from cachewright.keys.record import Record
 from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import CONFIG_MAPS
 from e2e.cluster.apiserver import ApiServer
 from tests.api.harness import Harness
 from tests.support.caches import Document, cache_document
-from tests.support.faulty_kube import ProcessKilledError
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
 
@@ -193,47 +192,3 @@ async def test_a_fenced_cache_at_rest_writes_nothing_but_the_heartbeat(
         outcome = await harness.reconcile()
         assert outcome.requeue_after_seconds == 120.0
     assert await harness.versions() == before
-
-
-async def test_an_operator_that_dies_after_any_write_of_a_rotation_comes_to_the_same(
-    harness: Harness,
-) -> None:
-    """Whatever was written when it died: no wrong keyspace was open, and no number was given twice."""
-    harness.kubectl("apply", "-f", "-", stdin=json.dumps(engine()))
-    pods = Engine(harness)
-    harness.apply(fenced())
-    running = [pods.start("engine:0")]
-    await harness.settle()
-    given: set[str] = set()
-    for death in range(1, 5):
-        version = str(death + 1)
-        before = await record_of(harness)
-        harness.patch("icache/demo", {"spec": {"model": {"version": version}}})
-        running.append(pods.start(f"engine:{death}"))
-        await die_once(harness, death)
-        await harness.settle()
-        assert await state_of(harness) == f"{before.layers['Exact'].model_version} readonly"
-        pods.stop(running.pop(0))
-        await die_once(harness, death)
-        await harness.settle()
-        after = await record_of(harness)
-        assert after.layers["Exact"].model_version == version
-        assert after.layers["Exact"].state is KeyspaceState.ACTIVE
-        assert after.revision > before.revision
-        names = {str(keyspace) for keyspace in after.keyspaces()}
-        new = names - {str(keyspace) for keyspace in before.keyspaces()}
-        assert not new & given
-        given |= names
-    assert (await harness.conditions())["RotationComplete"] == "True Switched"
-
-
-async def die_once(harness: Harness, death: int) -> None:
-    """Run passes by an operator that dies after so many writes, then start another."""
-    harness.kube.dies_after = death
-    try:
-        for _ in range(3):
-            await harness.reconcile()
-            harness.monotonic += 1.0
-    except ProcessKilledError:
-        pass
-    harness.restart()

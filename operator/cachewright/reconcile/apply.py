@@ -42,11 +42,14 @@ async def apply(
     try:
         if plan.finalizer is not None:
             await kube.apply(plan.finalizer)
+        if plan.keys is not None:
+            await kube.apply(plan.keys)
         await _write_record(kube, plan.record_write)
         if url is not None and (plan.publish is not None or plan.beat is not None):
             published = await publish(plan, url, open_record_store, settings)
         for child in plan.applies:
-            await kube.apply(child)
+            if child is not plan.keys:
+                await kube.apply(child)
         for child in plan.deletes:
             metadata = child["metadata"]
             kind = KINDS_BY_NAME[child["kind"]]

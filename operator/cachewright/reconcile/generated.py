@@ -24,6 +24,11 @@ def digest_key_of(observed: Observed) -> str:
     return key if _DIGEST_KEY.fullmatch(key) else observed.fresh.digest_key
 
 
+def has_digest_key(observed: Observed) -> bool:
+    """Tell whether the digest key in use is kept already."""
+    return bool(_DIGEST_KEY.fullmatch(_secret_text(observed, keys_name(observed.name), "digest-key")))
+
+
 def admin_token_of(observed: Observed) -> str:
     """Return the token of the gateways' admin port."""
     token = _secret_text(observed, admin_name(observed.name), "token")

@@ -19,7 +19,12 @@ from cachewright.keys.record import Record
 from cachewright.reconcile.checks import first_finding
 from cachewright.reconcile.drift import is_as_wanted, with_rendered_digest
 from cachewright.reconcile.finalizer import wanted_finalizer
-from cachewright.reconcile.generated import admin_token_of, digest_key_of, redis_credentials_of
+from cachewright.reconcile.generated import (
+    admin_token_of,
+    digest_key_of,
+    has_digest_key,
+    redis_credentials_of,
+)
 from cachewright.reconcile.known_record import best_record, parse_record, restored_record
 from cachewright.reconcile.prefix.children import prefix_children
 from cachewright.reconcile.prefix.wish import prefix_wish
@@ -30,7 +35,7 @@ from cachewright.reconcile.wanted_record import wanted_record, with_template
 from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.render.children import build_children
 from cachewright.render.inputs import RenderInputs
-from cachewright.render.metadata import record_name
+from cachewright.render.metadata import keys_name, record_name
 from cachewright.render.record import build_record_config_map, replaced_record
 from cachewright.render.settings import RenderSettings
 from cachewright.stores.reclaim import ReclaimState
@@ -70,6 +75,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         cache=cache,
         record=wanted,
         finalizer=wanted_finalizer(observed.document, cache),
+        keys=None if has_digest_key(observed) else _keys(observed, marked),
         record_write=RecordWrite(wanted, manifest) if stale else None,
         applies=tuple(child for child in marked if not _stands(observed, child)),
         deletes=tuple(_superfluous(observed, marked, prefix.keeps)),
@@ -77,6 +83,10 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         beat=wanted if wanted.fenced else None,
         due=next_due(wanted, parse_duration_seconds(cache.spec.rotation.deadline), now),
     )
+
+
+def _keys(observed: Observed, children: list[Manifest]) -> Manifest:
+    return next(child for child in children if child_id(child) == ("Secret", keys_name(observed.name)))
 
 
 def _blocked(

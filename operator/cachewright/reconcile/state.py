@@ -175,7 +175,7 @@ class RecordWrite:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write, in this order: finalizer, record, the store's copy, children, removals."""
+    """What to write, in this order: finalizer, digest key, record, the store's copy, children, removals."""
 
     blocked: Finding | None = None
     """Set where nothing may be written; the last good state keeps running."""
@@ -185,6 +185,9 @@ class Plan:
     """The record as it will stand after the pass; None where there is none yet."""
     finalizer: Manifest | None = None
     """To be applied to the object itself, so that its finalizer is as wanted."""
+    keys: Manifest | None = None
+    """Which of `applies` holds a digest key that was drawn in this pass: the record's keyspaces are named by
+    it, so it goes first. Else each process that dies in between would name them anew."""
     record_write: RecordWrite | None = None
     applies: tuple[Manifest, ...] = ()
     deletes: tuple[Manifest, ...] = ()
