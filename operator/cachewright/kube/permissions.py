@@ -63,7 +63,7 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
         "batch",
         ("jobs",),
         ("create", "delete", "get"),
-        "The Job that removes a deleted cache's entries from external stores.",
+        "Jobs that remove what a cache gave up: one without gateways, or one that is deleted.",
     ),
     Permission("policy", ("poddisruptionbudgets",), OWNED_VERBS, "Keep a gateway pod through node drains."),
     Permission(

@@ -21,6 +21,7 @@ from cachewright.errors import (
 )
 from cachewright.keys.record import Record
 from cachewright.kube.protocol import KubeClient
+from cachewright.reconcile.janitor_job import see_to
 from cachewright.reconcile.observe import KINDS_BY_NAME, OpenRecordStore
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.state import Applied, Finding, Plan, RecordWrite
@@ -54,6 +55,8 @@ async def apply(
             metadata = child["metadata"]
             kind = KINDS_BY_NAME[child["kind"]]
             await kube.delete(kind, metadata["namespace"], metadata["name"], metadata["uid"])
+        if plan.janitor is not None:
+            await see_to(kube, plan.janitor)
     except KubeTerminating:
         raise
     except KubeError as e:

@@ -25,10 +25,11 @@ from cachewright.reconcile.generated import (
     has_digest_key,
     redis_credentials_of,
 )
+from cachewright.reconcile.janitor_job import wanted_job
 from cachewright.reconcile.known_record import best_record, parse_record, restored_record
+from cachewright.reconcile.memory_told import is_short_of_memory
 from cachewright.reconcile.prefix.children import prefix_children
 from cachewright.reconcile.prefix.wish import prefix_wish
-from cachewright.reconcile.memory_told import is_short_of_memory
 from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission, without_reclaimed
 from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record, with_template
@@ -79,6 +80,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         record_write=RecordWrite(wanted, manifest) if stale else None,
         applies=tuple(child for child in marked if not _stands(observed, child)),
         deletes=tuple(_superfluous(observed, marked, prefix.keeps)),
+        janitor=wanted_job(cache, wanted, observed, settings),
         publish=wanted if _store_is_behind(observed, wanted) else None,
         beat=wanted if wanted.fenced else None,
         due=next_due(wanted, parse_duration_seconds(cache.spec.rotation.deadline), now),

@@ -191,6 +191,8 @@ class Plan:
     record_write: RecordWrite | None = None
     applies: tuple[Manifest, ...] = ()
     deletes: tuple[Manifest, ...] = ()
+    janitor: Manifest | None = None
+    """The Job that reclaims what was given up; None where gateways do, or nothing is left to do."""
     publish: Record | None = None
     beat: Record | None = None
     """The record under which gateways may go on writing; None where they need no heartbeat, or get none."""

@@ -2,7 +2,7 @@
 
 The second must outlive the object's other children: deleted in the foreground, an object loses all that it
 owns at once. So nobody owns it, it mounts nothing of ours, and it is told what it needs by its arguments.
-Called by reconcile's plan.
+Called by reconcile.
 """
 
 from __future__ import annotations
