@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parent.parent
 CHART: Final = ROOT / "charts" / "cachewright"
 RELEASE: Final = "cachewright"
 NAMESPACE: Final = "cachewright-system"
-IMAGES: Final = ("cachewright", "valkey", "redis", "engine")
+IMAGES: Final = ("cachewright", "valkey", "redis", "engine", "qdrant")
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,15 @@ class Installation:
 
     def engine_manifest(self) -> str:
         """Return the stand-in engine's manifest with the locally built image."""
-        text = (ROOT / "examples" / "engine.yaml").read_text()
-        return text.replace("cachewright-engine:dev", self.images["engine"])
+        return self._stand_in("engine")
+
+    def qdrant_manifest(self) -> str:
+        """Return the same for the stand-in Qdrant."""
+        return self._stand_in("qdrant")
+
+    def _stand_in(self, name: str) -> str:
+        text = (ROOT / "examples" / f"{name}.yaml").read_text()
+        return text.replace(f"cachewright-{name}:dev", self.images[name])
 
 
 def _image_values(component: str, reference: str) -> tuple[str, str]:

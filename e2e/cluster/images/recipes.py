@@ -80,7 +80,8 @@ PYTHON: Final = Recipe(
     dockerfile=IMAGES / "python/Dockerfile",
     # trixie: Python 3.13, as in the Dockerfile's default base. bookworm's 3.11 takes as long to unpack (20 s
     # on two idle cores) and is half as large again (154 against 106 MB).
-    rootfs=Rootfs("trixie", ("python3-venv", "ca-certificates")),
+    # libstdc++6 comes with apt in the default base, and here by name: numpy and onnxruntime load it.
+    rootfs=Rootfs("trixie", ("python3-venv", "ca-certificates", "libstdc++6")),
 )
 
 VALKEY: Final = Recipe(

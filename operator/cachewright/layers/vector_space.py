@@ -111,6 +111,7 @@ class OpenSpace:
         settings = self._settings
         dimensions = self._embedder.identity.dimensions
         space = VectorSpace(settings.cache_id, keyspace, dimensions, settings.hnsw, settings.quantization)
+        await self._store.check()  # says what its server lacks, and installs what may be installed
         vector = await self._embed(PROBE_TEXT)
         marker = await self._store.ensure(space, PROBE_TEXT, vector)
         await self._compare(marker, vector if marker.probe_text == PROBE_TEXT else None)

@@ -12,6 +12,9 @@ from cachewright.reconcile.state import Manifest
 WARNINGS: Final = frozenset({Reason.ROLLOUT_NOT_SEEN, Reason.WORKLOAD_CHANGED, Reason.RECLAIM_FAILED})
 """Reasons of `RotationComplete` that want a person."""
 
+PASSING: Final = frozenset({Reason.PROGRESSING, Reason.STORE_UNREADY})
+"""Reasons of `StoresReady` that any start and any restart of a pod has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
@@ -33,6 +36,7 @@ def announcements(before: Manifest, status: Manifest) -> Iterator[Announcement]:
         came = ready["status"] == "True" and former.get("status") != "True"
         kind: Literal["Normal", ""] = "Normal" if came else ""
         yield Announcement("ready_changed", fields, kind, ready["reason"], ready["message"])
+    yield from _stores(before, status)
     yield from _rotation(before, status)
     memory, former = (_condition(each, ConditionType.MEMORY_PRESSURE) for each in (status, before))
     if bool(memory) != bool(former):
@@ -40,6 +44,17 @@ def announcements(before: Manifest, status: Manifest) -> Iterator[Announcement]:
         yield Announcement(
             "memory_pressure_changed", {"short": bool(memory)}, "Warning" if memory else "", *told
         )
+
+
+def _stores(before: Manifest, status: Manifest) -> Iterator[Announcement]:
+    stores, former = (_condition(each, ConditionType.STORES_READY) for each in (status, before))
+    if not stores or _word(stores) == _word(former):
+        return
+    reason = str(stores["reason"])
+    fields = {"ready": stores["status"], "reason": reason}
+    wants_a_person = stores["status"] != "True" and reason not in PASSING
+    kind: Literal["Warning", ""] = "Warning" if wants_a_person else ""
+    yield Announcement("stores_changed", fields, kind, reason, stores["message"])
 
 
 def _rotation(before: Manifest, status: Manifest) -> Iterator[Announcement]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from cachewright.api.conditions import Reason
 from cachewright.errors import (
+    InvalidInput,
     KubeConflict,
     KubeError,
     KubeForbidden,
@@ -25,6 +26,7 @@ from cachewright.reconcile.janitor_job import see_to
 from cachewright.reconcile.observe import KINDS_BY_NAME, OpenRecordStore
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.state import Applied, Finding, Plan, RecordWrite
+from cachewright.reconcile.store_checks import reason_of
 from cachewright.stores.protocols import RecordStore
 
 
@@ -102,8 +104,8 @@ async def publish(
     except TimeoutError:
         error = f"no answer within {settings.store_timeout_seconds:g} s"
         return Applied(published=published, store_error=error)
-    except StoreError as e:
-        return Applied(published=published, store_error=str(e))
+    except (StoreError, InvalidInput) as e:
+        return Applied(published=published, store_error=str(e), store_reason=reason_of(e))
     finally:
         if store is not None:
             await store.aclose()

@@ -14,7 +14,7 @@ from typing import Final
 
 from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.api.names import KIND, LABEL_CACHE, LABEL_MANAGED_BY, LABEL_USE
-from cachewright.errors import KubeForbidden, StoreError
+from cachewright.errors import InvalidInput, KubeForbidden, StoreError
 from cachewright.keys.record import KeyspaceState
 from cachewright.kube.protocol import (
     CHILD_KINDS,
@@ -40,15 +40,21 @@ from cachewright.reconcile.state import (
     SecretProblem,
     SecretState,
     SecretUse,
+    StoreFinding,
     StoreState,
 )
+from cachewright.reconcile.store_checks import StoreChecks, reason_of
+from cachewright.reconcile.store_targets import StoreTargets, has_external_stores, store_targets
 from cachewright.reconcile.wanted_record import template_digest
 from cachewright.render.children import expected_names
 from cachewright.render.metadata import PRODUCT, prefix_name, record_name, redis_name
+from cachewright.stores.checking import load_clients
 from cachewright.stores.protocols import RecordStore
 
 OpenRecordStore = Callable[[str], RecordStore]
 """Opens the store behind a URL; the URL holds a password and is never logged."""
+
+_NO_FINDINGS: Final[tuple[StoreFinding, ...]] = ()
 
 KINDS_BY_NAME: Final = {kind.kind: kind for kind in CHILD_KINDS}
 
@@ -59,8 +65,12 @@ async def observe(
     spec: InferenceCacheSpec | None,
     open_record_store: OpenRecordStore,
     settings: OperatorSettings,
+    store_checks: StoreChecks | None = None,
 ) -> Observed:
-    """Read all that `plan` is given; `spec` is None where the object does not parse."""
+    """Read all that `plan` is given; `spec` is None where the object does not parse.
+
+    Without `store_checks` nothing but Redis is asked.
+    """
     children, foreign = await _children(kube, document, spec)
     uses = secret_uses(spec) if spec is not None else ()
     namespace = str(document["metadata"]["namespace"])
@@ -69,11 +79,15 @@ async def observe(
     prefix, engines = await see_prefix(kube, namespace, prefix_wish(spec))
     template = await _template(kube, namespace, spec)
     rivals = await _rivals(kube, document, children)
-    store = StoreState()
+    store, checks = StoreState(), _NO_FINDINGS
     if spec is not None:
         url = store_url(children, states, str(document["metadata"]["name"]))
-        if url is not None:
-            store = await _store_state(document, children, url, open_record_store, settings)
+        targets = store_targets(spec, states) if store_checks is not None else StoreTargets()
+        await load_clients(qdrant=targets.qdrant is not None, postgres=targets.postgres is not None)
+        store, checks = await asyncio.gather(
+            _store_state(document, children, url, open_record_store, settings),
+            _check(store_checks, document, targets),
+        )
     return Observed(
         document=document,
         children=children,
@@ -86,7 +100,17 @@ async def observe(
         prefix=prefix,
         template=template,
         rivals=rivals,
+        checks=checks,
+        has_external_stores=spec is not None and has_external_stores(spec),
     )
+
+
+async def _check(
+    store_checks: StoreChecks | None, document: Manifest, targets: StoreTargets
+) -> tuple[StoreFinding, ...]:
+    if store_checks is None:
+        return _NO_FINDINGS
+    return await store_checks.look(str(document["metadata"]["uid"]), targets)
 
 
 async def _template(kube: KubeClient, namespace: str, spec: InferenceCacheSpec | None) -> str:
@@ -242,10 +266,12 @@ def _decoded(secret: Manifest, key: str) -> bytes:
 async def _store_state(
     document: Manifest,
     children: dict[ChildId, Manifest],
-    url: str,
+    url: str | None,
     open_record_store: OpenRecordStore,
     settings: OperatorSettings,
 ) -> StoreState:
+    if url is None:
+        return StoreState()
     live = children.get(("ConfigMap", record_name(str(document["metadata"]["name"]))))
     record = parse_record(live) if live else None
     cache_id = record.cache_id if record else own_cache_id(document)
@@ -257,11 +283,14 @@ async def _store_state(
             past = record.in_state(KeyspaceState.DELETING) if record is not None else ()
             deleting = {each.keyspace for each in past}
             reclaims = await store.read_reclaims(cache_id, deleting)
-            return StoreState(record=copy, reclaims=reclaims, asked=True)
+            # A managed server is set up by us, and its account for us may not ask.
+            is_managed = ("StatefulSet", redis_name(str(document["metadata"]["name"]))) in children
+            server = None if is_managed else await store.read_server()
+            return StoreState(record=copy, reclaims=reclaims, asked=True, server=server)
     except TimeoutError:
         return StoreState(error=f"no answer within {settings.store_timeout_seconds:g} s", asked=True)
-    except StoreError as e:
-        return StoreState(error=str(e), asked=True)
+    except (StoreError, InvalidInput) as e:
+        return StoreState(error=str(e), asked=True, reason=reason_of(e))
     finally:
         if store is not None:
             await store.aclose()

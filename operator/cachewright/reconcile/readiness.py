@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from cachewright.api.conditions import ConditionType, Reason
-from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
+from cachewright.reconcile.state import Applied, Manifest, Observed, Plan, StoreFinding
 from cachewright.render.metadata import gateway_name, redis_name
 
 
@@ -25,18 +26,47 @@ class Part:
 
 
 def stores_part(observed: Observed, plan: Plan, applied: Applied) -> Part:
-    """Tell whether the store answers and holds the record at its revision."""
+    """Tell whether the stores can do their part, and Redis holds the record at its revision."""
     waiting = _managed_store_waiting(observed)
     if waiting is not None:
         return _stores("False", Reason.STORE_UNREADY, waiting)
-    error = observed.store.error or applied.store_error
-    if error is not None:
-        return _stores("False", Reason.STORE_UNREACHABLE, f"The store did not answer the operator: {error}.")
+    findings = (*_redis_findings(observed, applied), *observed.checks)
+    severe = next((finding for finding in findings if not finding.serves), None)
+    if severe is not None:
+        return _found(severe)
     revision = observed.store.record.revision if observed.store.record else 0
     wanted = plan.record.revision if plan.record else 1
     if not applied.published and revision < wanted:
         return _stores("False", Reason.PROGRESSING, "The record has not reached the store yet.")
-    return _stores("True", Reason.READY, "The store answers and holds the record.")
+    if findings:
+        return _found(findings[0])
+    return _stores("True", Reason.READY, "The stores answer, and Redis holds the record.")
+
+
+def _redis_findings(observed: Observed, applied: Applied) -> Iterator[StoreFinding]:
+    """Say what is wrong with Redis, the worst first."""
+    store = observed.store
+    error = store.error or applied.store_error
+    if error is not None:
+        reason = store.reason if store.error is not None else applied.store_reason
+        yield StoreFinding("Redis", reason, error)
+    elif store.server is not None and store.server.is_replica:
+        message = "the server is a replica that takes no writes: name the primary in the URL"
+        yield StoreFinding("Redis", Reason.STORE_UNFIT, message)
+    if store.server is not None and store.server.may_evict_records:
+        yield StoreFinding(
+            "Redis",
+            Reason.STORE_POLICY_UNSAFE,
+            f"maxmemory-policy {store.server.eviction_policy} may evict the record, and with it what was"
+            " retracted; run CONFIG SET maxmemory-policy volatile-lfu, and set it in the server's"
+            " configuration",
+            serves=True,
+        )
+
+
+def _found(finding: StoreFinding) -> Part:
+    message = f"{finding.store}: {finding.message}."
+    return Part(ConditionType.STORES_READY, "False", finding.reason, message, serves=finding.serves)
 
 
 def gateway_part(observed: Observed, plan: Plan) -> Part:

@@ -31,6 +31,7 @@ from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.settling import Settling
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
 from cachewright.reconcile.status import build_status, is_same_status, status_manifest
+from cachewright.reconcile.store_checks import StoreChecks
 
 log = structlog.get_logger(__name__)
 
@@ -67,11 +68,13 @@ class Reconciler:
     open_record_store: OpenRecordStore
     monotonic: Callable[[], float] = time.monotonic
     _settling: Settling = field(init=False)
+    _store_checks: StoreChecks = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with no switch known."""
         settling = Settling(self.monotonic, self.settings.switch_seconds)
         object.__setattr__(self, "_settling", settling)
+        object.__setattr__(self, "_store_checks", StoreChecks(self.monotonic))
 
     async def reconcile(self, namespace: str, name: str) -> Outcome:
         """Bring one object one step nearer to its spec."""
@@ -80,12 +83,15 @@ class Reconciler:
             return Outcome()
         if document["metadata"].get("deletionTimestamp"):
             # Children go with the object by garbage collection; writing any now would bring them back.
+            self._store_checks.forget(str(document["metadata"]["uid"]))
             return await self._ended(document) if has_finalizer(document) else Outcome()
         try:
             spec = load(document).spec
         except InvalidSpec:
             spec = None
-        observed = await observe(self.kube, document, spec, self.open_record_store, self.settings)
+        observed = await observe(
+            self.kube, document, spec, self.open_record_store, self.settings, self._store_checks
+        )
         planned = plan(observed, self.settings.render, self.clock())
         url = store_url(observed.children, observed.secrets, name)
         try:
@@ -149,7 +155,14 @@ class Reconciler:
             waits.append(self.settings.memory_seconds)
         if observed.workload is not None and observed.workload.problem:
             waits.append(self.settings.retry_workload_seconds)
-        if observed.store.error or applied.store_error or (planned.writes and planned.publish is None):
+        if observed.has_external_stores:
+            waits.append(self.settings.check_stores_seconds)
+        if (
+            observed.store.error
+            or observed.checks
+            or applied.store_error
+            or (planned.writes and planned.publish is None)
+        ):
             # Our own writes come back as events; the timer is for what sends none, such as a store.
             waits.append(self.settings.retry_store_seconds)
         return Outcome(

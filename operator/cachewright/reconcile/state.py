@@ -20,6 +20,7 @@ from cachewright.keys.record import Record
 from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.workload import WorkloadSeen
+from cachewright.stores.protocols import ServerFacts
 from cachewright.stores.reclaim import ReclaimReport
 
 Manifest = dict[str, Any]
@@ -86,6 +87,22 @@ class StoreState:
     """None where the store sets itself no limit, or does not tell."""
     asked: bool = False
     """False while there is nothing to ask yet: no pod, no URL."""
+    reason: Reason = Reason.STORE_UNREACHABLE
+    """What kind of trouble `error` tells of."""
+    server: ServerFacts | None = None
+    """What an external server says of itself; None where it was not asked, or may not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFinding:
+    """What is wrong with one of an object's stores."""
+
+    store: str
+    """Its product, such as Qdrant."""
+    reason: Reason
+    message: str
+    serves: bool = False
+    """True where the store does its part all the same, and a person should know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +146,10 @@ class Observed:
     """SHA-256 of the prompt template that a ConfigMap holds; empty where there is none."""
     rivals: tuple[str, ...] = ()
     """Older objects that hold the cache id which this one wants to adopt."""
+    checks: tuple[StoreFinding, ...] = ()
+    """What is wrong with the stores beside Redis."""
+    has_external_stores: bool = False
+    """True where others run a store: what happens to it is seen only by asking."""
     watched: frozenset[Reference] = frozenset()
     """What was looked at beyond the object's own children, and must be watched for changes."""
 
@@ -213,6 +234,8 @@ class Applied:
     """The first write that failed; later ones were not tried."""
     store_error: str | None = None
     """Why the store's copy could not be written."""
+    store_reason: Reason = Reason.STORE_UNREACHABLE
+    """What kind of trouble that is."""
     published: bool = False
     """True where the store confirmed that it holds the record."""
     beats: bool = False

@@ -95,7 +95,7 @@ def _parts(observed: Observed, plan: Plan, applied: Applied) -> list[Part]:
     if problem is not None and problem.stalled:
         parts.append(Part(ConditionType.STALLED, "True", problem.reason, problem.message))
     elif _is_reconciling(plan, problem, stores, gateway):
-        cause = stores if stores.status != "True" else gateway
+        cause = gateway if stores.serves else stores
         reason, message = (problem.reason, problem.message) if problem else (cause.reason, cause.message)
         parts.append(Part(ConditionType.RECONCILING, "True", reason, message))
     return parts
@@ -128,7 +128,7 @@ def _is_reconciling(plan: Plan, problem: Finding | None, stores: Part, gateway: 
         return False
     # A record alone may change whenever a pod comes or goes, for as long as a rollout takes.
     writes = bool(plan.applies or plan.deletes)
-    return problem is not None or writes or stores.status != "True" or gateway.in_progress
+    return problem is not None or writes or not stores.serves or gateway.in_progress
 
 
 def _condition(part: Part, before: Manifest, generation: int, now: datetime) -> dict[str, Any]:

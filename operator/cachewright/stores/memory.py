@@ -23,6 +23,7 @@ from cachewright.stores.protocols import (
     KeyListener,
     Marks,
     Raise,
+    ServerFacts,
     WriteOutcome,
     beginning_of_changes,
     step_of_changes,
@@ -97,6 +98,10 @@ class MemoryCacheStore(MemoryReclaimStore):
             self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
         self._heartbeats[cache_id] = self.clock() + seconds
         return True
+
+    async def read_server(self) -> ServerFacts | None:
+        """Say nothing: there is no server."""
+        return None
 
     async def find(self, name: EntryName, counters: Sequence[str] = ()) -> Found:
         """Read an entry together with the marks and generation counters of its cache."""

@@ -22,10 +22,8 @@ from cachewright.keys.embedding import embedding_counters
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.stores.embeddings import ColdEmbedding, ColdFound, EmbeddingSpace
 from cachewright.stores.postgres_link import UPKEEP_TIMEOUT_SECONDS, PostgresLink
+from cachewright.stores.postgres_server import OLDEST_SERVER
 from cachewright.stores.vectors import space_name
-
-OLDEST_SERVER: Final = 140000
-"""PostgreSQL 14, the oldest that its makers still maintain."""
 
 MIGRATION_LOCK: Final = 0x6361636865777269
 """Of all gateways that make or change tables at the same time, one goes first."""

@@ -83,6 +83,24 @@ class Found:
     """Of the counters that were asked for, in their order; 0 where a counter was never raised."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What a server says of itself."""
+
+    is_replica: bool = False
+    """True where it takes no writes."""
+    eviction_policy: str = ""
+    """What goes when memory runs out, as the server names it; empty where it does not say."""
+    used_bytes: int = 0
+    max_bytes: int = 0
+    """0: no limit."""
+
+    @property
+    def may_evict_records(self) -> bool:
+        """True where keys without a TTL may go: the record with its counters of retractions is such a key."""
+        return self.eviction_policy.startswith("allkeys-")
+
+
 class RecordStore(ReclaimReports, Protocol):
     """The broadcast copy of the record: one copy under each of the 64 hash tags of a cache."""
 
@@ -102,6 +120,9 @@ class RecordStore(ReclaimReports, Protocol):
         false the copy is newer, or the store lost something: publish, and beat again. A beat after a pause
         counts as a change, so that no write from before it is let in.
         """
+
+    async def read_server(self) -> ServerFacts | None:
+        """Ask the server about itself; None where the account may not."""
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -36,6 +36,9 @@ from cachewright.stores.vectors import (
 MIN_VERSION: Final = (1, 12)
 """Sorting by payload came with 1.8, the query API with 1.10, tenant indexes with 1.11; one for margin."""
 
+CHECKED: Final = "cachewright-check"
+"""Nobody makes a collection of that name; whoever may not ask for it has the wrong key."""
+
 PAGE: Final = 1000
 """Points that are looked up and deleted at once."""
 
@@ -47,9 +50,10 @@ class QdrantVectorStore:
         self._link = link
 
     async def check(self) -> Capabilities:
-        """Ask for the server's version."""
+        """Ask for the server's version, and something that it tells only to those who may know."""
         async with self._link.use("ask Qdrant for its version") as client:
             version = (await client.info()).version
+            await client.collection_exists(CHECKED)
         found = re.match(r"(\d+)\.(\d+)", version)
         if found is None or (int(found[1]), int(found[2])) < MIN_VERSION:
             wanted = ".".join(map(str, MIN_VERSION))

@@ -17,11 +17,12 @@ from cachewright.stores.protocols import RecordStore, beginning_of_changes, step
 from cachewright.stores.redis_client import RedisLink, open_link
 from cachewright.stores.redis_reclaim import RedisReclaimReports
 from cachewright.stores.redis_scripts import BEAT, PUBLISH_RECORD
+from cachewright.stores.redis_server import RedisServerFacts
 
 _OPERATOR_CONNECTIONS: Final = 2
 
 
-class RedisRecordStore(RedisReclaimReports):
+class RedisRecordStore(RedisReclaimReports, RedisServerFacts):
     """RecordStore on Redis or Valkey."""
 
     def __init__(self, link: RedisLink) -> None:

@@ -1,0 +1,52 @@
+"""What a Redis or Valkey server says of itself: its role, and what it does when memory runs out.
+
+Read by the operator of servers that somebody else runs; accounts of a managed one may not ask.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cachewright.errors import StoreRefused
+from cachewright.stores.protocols import ServerFacts
+from cachewright.stores.redis_client import RedisLink
+
+_MAY_NOT = ("NOPERM", "no permissions", "unknown command")
+
+
+class RedisServerFacts:
+    """The part of RecordStore that asks the server about itself."""
+
+    _link: RedisLink
+
+    async def read_server(self) -> ServerFacts | None:
+        """Ask for role and memory; of a cluster, the server that is worst off. None where it may not be."""
+        try:
+            async with self._link.use("ask the server about itself") as client:
+                memory = _by_server(await client.info("memory"))
+                replication = _by_server(await client.info("replication"))
+        except StoreRefused as e:
+            if any(sign in str(e) for sign in _MAY_NOT):
+                return None
+            raise
+        policies = sorted({str(each.get("maxmemory_policy", "")) for each in memory})
+        unsafe = [policy for policy in policies if policy.startswith("allkeys-")]
+        fullest = max(memory, key=_share)
+        return ServerFacts(
+            is_replica=all(each.get("role") == "slave" for each in replication),
+            eviction_policy=(unsafe or policies)[0],
+            used_bytes=int(fullest.get("used_memory", 0)),
+            max_bytes=int(fullest.get("maxmemory", 0)),
+        )
+
+
+def _by_server(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one answer per server; a client of a cluster may have asked several."""
+    nested = [each for each in answer.values() if isinstance(each, dict) and "role" in each]
+    nested += [each for each in answer.values() if isinstance(each, dict) and "used_memory" in each]
+    return nested or [answer]
+
+
+def _share(memory: dict[str, Any]) -> float:
+    most = int(memory.get("maxmemory", 0))
+    return int(memory.get("used_memory", 0)) / most if most else 0.0
