@@ -29,7 +29,6 @@ async def world(kube_api: KubeApi, namespace: str, redis: RedisServer) -> AsyncI
     await made.end()
 
 
-@pytest.mark.parametrize("name", ["operator dies after each write", "backup without status"])
-async def test_whatever_goes_wrong_the_story_ends_the_same(world: RotationWorld, name: str) -> None:
+async def test_an_operator_that_dies_after_each_write_comes_to_the_same(world: RotationWorld) -> None:
     """As on an API server in memory, with defaults, field managers and versions as they really are."""
-    await tell(world, TROUBLES[name])
+    await tell(world, TROUBLES["operator dies after each write"])

@@ -18,12 +18,12 @@ from cachewright.reconcile.state import (
     Manifest,
     Observed,
     Plan,
-    StoreMemory,
     StoreState,
 )
 from cachewright.reconcile.status import build_status
 from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.render.settings import RenderSettings
+from cachewright.stores.protocols import ServerFacts
 from cachewright.stores.reclaim import ReclaimReport
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -62,7 +62,7 @@ class World:
     template: str = ""
     """Digest of the prompt template in a ConfigMap."""
     reclaims: Mapping[Keyspace, ReclaimReport] = field(default_factory=dict)
-    memory: StoreMemory | None = None
+    server: ServerFacts | None = None
 
     def workload(self) -> WorkloadSeen | None:
         """Look at the pods."""
@@ -79,7 +79,7 @@ class World:
         )
         store = StoreState()
         if self.store_up:
-            store = StoreState(self.store_record, reclaims=self.reclaims, memory=self.memory, asked=True)
+            store = StoreState(self.store_record, reclaims=self.reclaims, server=self.server, asked=True)
         seen = {"workload": self.workload(), "template": self.template}
         values = {**seen, "children": copy.deepcopy(self.children), "store": store, "fresh": fresh, **parts}
         return observed(copy.deepcopy(self.document), **values)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import pytest
 
 from cachewright.keys.record import KeyspaceState
 from cachewright.reconcile.announcements import announcements
 from cachewright.reconcile.memory_told import is_short_of_memory, memory_part
-from cachewright.reconcile.state import StoreMemory, StoreState
+from cachewright.reconcile.state import StoreState
+from cachewright.stores.protocols import ServerFacts
 from cachewright.stores.reclaim import ReclaimReport, ReclaimState
 from tests.support.caches import cache_document
 from tests.support.passes import World, observed
@@ -17,9 +19,9 @@ from tests.support.passes import World, observed
 LIMIT = 64 * 1024 * 1024
 
 
-def filled(share: float) -> StoreMemory:
+def filled(share: float) -> ServerFacts:
     """Return a store of 64 MiB, so much of it in use."""
-    return StoreMemory(int(LIMIT * share), LIMIT)
+    return ServerFacts(used_bytes=ceil(LIMIT * share), max_bytes=LIMIT)
 
 
 def bumped(versions: int) -> World:
@@ -46,7 +48,7 @@ def reclaim(world: World) -> None:
 def test_the_longest_retained_goes_first_and_the_latest_stays() -> None:
     """The next one only when the space of the last is free and that was not enough."""
     world = bumped(4)
-    world.memory = filled(0.95)
+    world.server = filled(0.95)
     for given_up in (1, 2):
         world.step()
         assert incarnations(world, KeyspaceState.DELETING) == [given_up]
@@ -62,10 +64,10 @@ def test_the_longest_retained_goes_first_and_the_latest_stays() -> None:
 def test_room_that_one_keyspace_gave_is_enough() -> None:
     """The others stay, and the condition goes once there is room, not at the bound itself."""
     world = bumped(4)
-    world.memory = filled(0.91)
+    world.server = filled(0.91)
     world.step()
     reclaim(world)
-    world.memory = filled(0.79)
+    world.server = filled(0.79)
     world.step()
     assert incarnations(world, KeyspaceState.RETAINED) == [2, 3]
     assert not world.condition("MemoryPressure")
@@ -83,7 +85,7 @@ def test_between_the_bounds_what_was_said_counts(shares: tuple[float, ...], shor
     world = bumped(1)
     told = []
     for share in shares:
-        world.memory = filled(share)
+        world.server = filled(share)
         world.step()
         told.append(bool(world.condition("MemoryPressure")))
     assert told == short
@@ -92,10 +94,10 @@ def test_between_the_bounds_what_was_said_counts(shares: tuple[float, ...], shor
 def test_what_is_told_changes_in_steps_alone() -> None:
     """A few entries more or less write no status."""
     world = bumped(1)
-    world.memory = filled(0.9501)
+    world.server = filled(0.9501)
     world.step()
     before = world.document["status"]
-    world.memory = filled(0.9602)
+    world.server = filled(0.9602)
     world.step()
     assert world.document["status"] == before
     assert "about 95 % of its 64 MiB" in world.condition("MemoryPressure")["message"]
@@ -104,7 +106,7 @@ def test_what_is_told_changes_in_steps_alone() -> None:
 def test_a_store_that_does_not_answer_changes_nothing() -> None:
     """Nothing is given up by an old figure, and what was told stands."""
     world = bumped(1)
-    world.memory = filled(0.95)
+    world.server = filled(0.95)
     world.step()
     told = world.condition("MemoryPressure")
     silent = replace(world.look(), store=StoreState(asked=True, error="no answer within 3 s"))
@@ -116,9 +118,10 @@ def test_a_store_that_does_not_answer_changes_nothing() -> None:
 
 def test_a_store_without_a_limit_is_never_short() -> None:
     """Nor one that does not tell."""
-    seen = observed(cache_document(), store=StoreState(asked=True))
-    assert not is_short_of_memory(seen)
-    assert memory_part(seen) is None
+    for server in (None, ServerFacts(used_bytes=LIMIT)):
+        seen = observed(cache_document(), store=StoreState(asked=True, server=server))
+        assert not is_short_of_memory(seen)
+        assert memory_part(seen) is None
 
 
 def test_its_begin_is_an_event_and_its_end_a_line_in_the_log() -> None:

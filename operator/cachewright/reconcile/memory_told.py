@@ -23,10 +23,10 @@ MEBIBYTE: Final = 1024 * 1024
 
 def is_short_of_memory(observed: Observed) -> bool:
     """Tell whether the store has little room left; False where it does not tell."""
-    memory = observed.store.memory
-    if memory is None:
+    filled = observed.store.filled
+    if filled is None:
         return False
-    return memory.share >= FULL_SHARE or (memory.share >= ROOMY_SHARE and bool(_former(observed)))
+    return filled >= FULL_SHARE or (filled >= ROOMY_SHARE and bool(_former(observed)))
 
 
 def memory_part(observed: Observed) -> Part | None:
@@ -34,14 +34,14 @@ def memory_part(observed: Observed) -> Part | None:
 
     A store that did not answer says nothing about it, so what was told last stands.
     """
-    memory = observed.store.memory
-    if memory is None and (observed.store.error is not None or not observed.store.asked):
+    server, filled = observed.store.server, observed.store.filled
+    if filled is None and (observed.store.error is not None or not observed.store.asked):
         former = _former(observed)
         return _part(str(former["message"])) if former else None
-    if not is_short_of_memory(observed) or memory is None:
+    if server is None or filled is None or not is_short_of_memory(observed):
         return None
     # Rounded, so that status is not written each time the store is looked at.
-    share, limit = round(20 * memory.share) * 5, memory.max_bytes // MEBIBYTE
+    share, limit = round(20 * filled) * 5, server.max_bytes // MEBIBYTE
     message = (
         f"The store holds about {share} % of its {limit} MiB: of what is retained, only the latest keyspace"
         " of each layer is kept for a rollback."

@@ -283,9 +283,7 @@ async def _store_state(
             past = record.in_state(KeyspaceState.DELETING) if record is not None else ()
             deleting = {each.keyspace for each in past}
             reclaims = await store.read_reclaims(cache_id, deleting)
-            # A managed server is set up by us, and its account for us may not ask.
-            is_managed = ("StatefulSet", redis_name(str(document["metadata"]["name"]))) in children
-            server = None if is_managed else await store.read_server()
+            server = await store.read_server()
             return StoreState(record=copy, reclaims=reclaims, asked=True, server=server)
     except TimeoutError:
         return StoreState(error=f"no answer within {settings.store_timeout_seconds:g} s", asked=True)

@@ -151,7 +151,7 @@ class Reconciler:
             waits.append(max((planned.due - self.clock()).total_seconds(), 0.0) + DUE_MARGIN_SECONDS)
         if planned.record is not None and planned.record.in_state(KeyspaceState.DELETING):
             waits.append(self.settings.reclaim_seconds)
-        if observed.store.memory is not None and planned.record is not None and has_spare(planned.record):
+        if observed.store.filled is not None and planned.record is not None and has_spare(planned.record):
             waits.append(self.settings.memory_seconds)
         if observed.workload is not None and observed.workload.problem:
             waits.append(self.settings.retry_workload_seconds)

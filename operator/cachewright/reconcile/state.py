@@ -60,20 +60,6 @@ class SecretState:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreMemory:
-    """How full a store is."""
-
-    used_bytes: int
-    max_bytes: int
-    """At which it begins to evict entries."""
-
-    @property
-    def share(self) -> float:
-        """What is in use of what may be."""
-        return self.used_bytes / self.max_bytes
-
-
-@dataclass(frozen=True, slots=True)
 class StoreState:
     """What the store answered when it was asked for its copy of the record."""
 
@@ -83,14 +69,19 @@ class StoreState:
     """Why it did not answer; None where it did, or was not asked."""
     reclaims: Mapping[Keyspace, ReclaimReport] = field(default_factory=dict)
     """What became of keyspaces that are being deleted."""
-    memory: StoreMemory | None = None
-    """None where the store sets itself no limit, or does not tell."""
     asked: bool = False
     """False while there is nothing to ask yet: no pod, no URL."""
     reason: Reason = Reason.STORE_UNREACHABLE
     """What kind of trouble `error` tells of."""
     server: ServerFacts | None = None
-    """What an external server says of itself; None where it was not asked, or may not be."""
+    """What it says of itself; None where it was not asked, or may not be."""
+
+    @property
+    def filled(self) -> float | None:
+        """Share of its memory limit that is in use; None where it has none, or does not tell."""
+        if self.server is None or not self.server.max_bytes:
+            return None
+        return self.server.used_bytes / self.server.max_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ JANITOR_COMMANDS: Final = ("hdel", "hkeys", "scan", "unlink")
 
 GATEWAY_COMMANDS: Final = RECORD_COMMANDS + ENTRY_COMMANDS + TRACKING_COMMANDS + JANITOR_COMMANDS
 
+OPERATOR_COMMANDS: Final = (*RECORD_COMMANDS, "info")
+"""And what seeing the server's memory and role takes."""
+
 HEALTH_COMMANDS: Final = ("ping",)
 """What probes take."""
 
@@ -35,7 +38,7 @@ def acl_lines(cache_id: str, gateway_sha256: str, operator_sha256: str) -> str:
         [
             "user default off resetkeys resetchannels -@all",
             _line("gateway", f"#{gateway_sha256} {keys}", GATEWAY_COMMANDS),
-            _line("operator", f"#{operator_sha256} {keys}", RECORD_COMMANDS),
+            _line("operator", f"#{operator_sha256} {keys}", OPERATOR_COMMANDS),
             _line("health", "nopass resetkeys", HEALTH_COMMANDS),
             "",
         ]

@@ -1,6 +1,6 @@
 """What a Redis or Valkey server says of itself: its role, and what it does when memory runs out.
 
-Read by the operator of servers that somebody else runs; accounts of a managed one may not ask.
+Read by the operator in each pass.
 """
 
 from __future__ import annotations
