@@ -2,6 +2,8 @@
 # Every target makes what it lacks, names Debian packages before it installs them, and asks nothing.
 PYTHON ?= python3
 BIN := .venv/bin
+# Most tests wait for servers rather than for a core; each worker has servers of its own.
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help venv local demo test e2e bench soak lint type fmt generate verify verify-engines clean
@@ -26,7 +28,7 @@ local: venv  ## Serve examples/quickstart.yaml on this machine, without a cluste
 test: venv  ## Run the unit, store, gateway, local, chart and API tests.
 	$(PYTHON) -m e2e.cluster packages api stores
 	$(PYTHON) -m e2e.cluster tools etcd kube-apiserver kubectl helm >/dev/null
-	$(BIN)/pytest tests </dev/null
+	$(BIN)/pytest tests -n $(WORKERS) --dist loadfile </dev/null
 
 e2e: venv  ## Run the tests on a real node.
 	$(PYTHON) -m e2e.installation
