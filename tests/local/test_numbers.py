@@ -200,3 +200,17 @@ def drawn(shown: Facts, tally: Tally) -> str:
     with console.capture() as capture:
         console.print(picture(shown, history, 80))
     return capture.get()
+
+
+def test_similar_questions_and_vectors_are_shown_where_there_are_any() -> None:
+    """Each in a line of its own, and nothing of them where their layers are not used."""
+    metrics = busy()
+    assert "similar" not in drawn(facts(), take_tally(metrics.registry, 10.0))
+    metrics.lookup_seconds.labels("semantic", "hit").observe(0.01)
+    for _ in range(3):
+        metrics.lookup_seconds.labels("semantic", "miss").observe(0.01)
+    metrics.embedding_inputs.labels("hot").inc(5)
+    metrics.embedding_inputs.labels("computed").inc(2)
+    text = drawn(facts(), take_tally(metrics.registry, 10.0))
+    assert "similar questions 1 of 4 looked for" in text
+    assert "vectors 5 of 7 from the cache" in text

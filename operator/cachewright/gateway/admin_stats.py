@@ -18,6 +18,9 @@ from cachewright.policy.document import GatewayPolicy
 _LAYERS: Final = ("local", "exact")
 """As metrics name them: copies in the gateway's own memory, and the store."""
 
+_SEMANTIC: Final = "semantic"
+_EMBEDDING: Final = "embedding"
+
 
 def collect_stats(
     registry: CollectorRegistry, policy: GatewayPolicy, record: Record | None, ready: bool
@@ -29,7 +32,11 @@ def collect_stats(
         "cacheID": policy.cache_id,
         "ready": ready,
         "requests": counts.by("cachewright_requests_total", "outcome"),
-        "layers": _layers(counts) if policy.exact else [],
+        "layers": [
+            *(_layers(counts) if policy.exact else []),
+            *([_semantic(counts)] if policy.semantic else []),
+            *([_embedding(counts)] if policy.embedding else []),
+        ],
         "lookup": counts.timing("cachewright_lookup_seconds"),
         "notCached": counts.by("cachewright_not_cached_total", "reason"),
         "notStored": counts.by("cachewright_not_stored_total", "reason"),
@@ -53,13 +60,16 @@ def collect_stats(
 
 def layer_stats(samples: Iterable[Sample]) -> list[dict[str, Any]]:
     """Tell of each layer by samples of any number of gateways; `cachewright explain` adds them up so."""
-    return _layers(_Counts.of(samples))
+    counts = _Counts.of(samples)
+    rows = [*_layers(counts), _semantic(counts), _embedding(counts)]
+    return [row for row in rows if row["name"] in _LAYERS or row["hits"] + row["misses"]]
 
 
 def _layers(counts: _Counts) -> list[dict[str, Any]]:
     """Tell of each layer in the order of asking; what one has not, the next is asked for."""
     asked = sum(
-        sum(counts.by("cachewright_requests_total", "outcome", layer=layer).values()) for layer in _LAYERS
+        sum(counts.by("cachewright_requests_total", "outcome", layer=layer).values())
+        for layer in (*_LAYERS, _SEMANTIC)  # what similar questions answered, these had not
     )
     layers = []
     for layer in _LAYERS:
@@ -78,6 +88,46 @@ def _layers(counts: _Counts) -> list[dict[str, Any]]:
     return layers
 
 
+def _semantic(counts: _Counts) -> dict[str, Any]:
+    """Tell of the similar questions that were looked for, and why there was none."""
+    looked = counts.timing("cachewright_lookup_seconds", layer=_SEMANTIC)
+    hits = int(counts.total("cachewright_requests_total", layer=_SEMANTIC, outcome="hit"))
+    asked = max(looked["count"], hits)
+    return {
+        "name": _SEMANTIC,
+        "hits": hits,
+        "misses": asked - hits,
+        "hitRate": round(hits / asked, 4) if asked else None,
+        "ageAtHit": counts.timing("cachewright_hit_age_seconds", layer=_SEMANTIC),
+        "savedSeconds": round(counts.total("cachewright_saved_seconds_total", layer=_SEMANTIC), 3),
+        "lookup": looked,
+        "missed": counts.by("cachewright_semantic_misses_total", "reason"),
+        "guard": counts.by("cachewright_guard_refusals_total", "check"),
+        "stored": int(counts.total("cachewright_semantic_stored_total")),
+        "notStored": counts.by("cachewright_semantic_not_stored_total", "reason"),
+    }
+
+
+def _embedding(counts: _Counts) -> dict[str, Any]:
+    """Tell of the texts that were to be embedded, and where their vectors came from."""
+    tiers = counts.by("cachewright_embedding_inputs_total", "tier")
+    asked = sum(tiers.values())
+    hits = asked - tiers.get("computed", 0)
+    return {
+        "name": _EMBEDDING,
+        "hits": hits,
+        "misses": asked - hits,
+        "hitRate": round(hits / asked, 4) if asked else None,
+        "inputs": tiers,
+        "requests": counts.by("cachewright_requests_total", "outcome", layer=_EMBEDDING),
+    }
+
+
+def _bindings(policy: GatewayPolicy) -> set[str]:
+    layers = (policy.semantic, policy.embedding, policy.prefix)
+    return {policy.binding, *(layer.binding for layer in layers if layer is not None)}
+
+
 def _record(record: Record | None, policy: GatewayPolicy) -> dict[str, Any] | None:
     if record is None:
         return None
@@ -88,7 +138,7 @@ def _record(record: Record | None, policy: GatewayPolicy) -> dict[str, Any] | No
                 "layer": name,
                 "keyspace": str(layer.keyspace),
                 "since": layer.since,
-                "inUse": layer.binding == policy.binding,
+                "inUse": layer.binding in _bindings(policy),
             }
             for name, layer in sorted(record.layers.items())
         ],

@@ -37,6 +37,10 @@ class Tally:
     """Why answers to misses were not stored."""
     times: Mapping[str, Buckets] = field(default_factory=dict)
     """Time to the head of the answer, by outcome."""
+    similar: Counter[str] = field(default_factory=Counter)
+    """Similar questions that were looked for, as hit or miss."""
+    vectors: Counter[str] = field(default_factory=Counter)
+    """Texts that were to be embedded, by where their vectors came from."""
     saved_seconds: float = 0.0
     """What the upstream took for answers that hits gave without it."""
     saved_tokens: int = 0
@@ -68,6 +72,8 @@ class Tally:
             self.reasons - before.reasons,
             self.refusals - before.refusals,
             times,
+            self.similar - before.similar,
+            self.vectors - before.vectors,
             self.saved_seconds - before.saved_seconds,
             self.saved_tokens - before.saved_tokens,
             self.store_is_left_alone,
@@ -78,32 +84,46 @@ class Tally:
         return quantile(self.times.get(outcome, _EMPTY), share)
 
 
+_COUNTED: Final[Mapping[str, tuple[str, str]]] = {
+    "cachewright_requests_total": ("outcomes", "outcome"),
+    "cachewright_not_cached_total": ("reasons", "reason"),
+    "cachewright_not_stored_total": ("refusals", "reason"),
+    "cachewright_embedding_inputs_total": ("vectors", "tier"),
+}
+"""By the name of a sample: the field of a tally that it is added to, and the label by which."""
+
+
 def take_tally(registry: CollectorRegistry, at: float) -> Tally:
     """Read the gateway's metrics."""
-    outcomes: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
-    refusals: Counter[str] = Counter()
+    counted: dict[str, Counter[str]] = {field: Counter() for field, _ in _COUNTED.values()}
+    similar: Counter[str] = Counter()
     times: dict[str, dict[float, float]] = {}
     saved_seconds, saved_tokens, left_alone = 0.0, 0.0, False
-    for metric in registry.collect():
-        for sample in metric.samples:
-            match sample.name:
-                case "cachewright_requests_total":
-                    outcomes[sample.labels["outcome"]] += int(sample.value)
-                case "cachewright_not_cached_total":
-                    reasons[sample.labels["reason"]] += int(sample.value)
-                case "cachewright_not_stored_total":
-                    refusals[sample.labels["reason"]] += int(sample.value)
-                case "cachewright_request_seconds_bucket":
-                    of_outcome = times.setdefault(sample.labels["outcome"], {})
-                    of_outcome[float(sample.labels["le"])] = sample.value
-                case "cachewright_saved_seconds_total":
-                    saved_seconds += sample.value
-                case "cachewright_saved_tokens_total":
-                    saved_tokens += sample.value
-                case "cachewright_breaker_open":
-                    left_alone = left_alone or sample.value > 0
-    return Tally(at, outcomes, reasons, refusals, times, saved_seconds, int(saved_tokens), left_alone)
+    for sample in (sample for metric in registry.collect() for sample in metric.samples):
+        match sample.name:
+            case name if name in _COUNTED:
+                into, label = _COUNTED[name]
+                counted[into][sample.labels[label]] += int(sample.value)
+            case "cachewright_lookup_seconds_count" if sample.labels["layer"] == "semantic":
+                similar[sample.labels["outcome"]] += int(sample.value)
+            case "cachewright_request_seconds_bucket":
+                of_outcome = times.setdefault(sample.labels["outcome"], {})
+                of_outcome[float(sample.labels["le"])] = sample.value
+            case "cachewright_saved_seconds_total":
+                saved_seconds += sample.value
+            case "cachewright_saved_tokens_total":
+                saved_tokens += sample.value
+            case "cachewright_breaker_open":
+                left_alone = left_alone or sample.value > 0
+    return Tally(
+        at,
+        **counted,
+        times=times,
+        similar=similar,
+        saved_seconds=saved_seconds,
+        saved_tokens=int(saved_tokens),
+        store_is_left_alone=left_alone,
+    )
 
 
 def quantile(buckets: Buckets, share: float) -> float | None:

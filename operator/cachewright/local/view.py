@@ -75,6 +75,7 @@ def picture(facts: Facts, history: History, columns: int) -> RenderableType:
     """Draw the numbers of the last minute and of the whole run."""
     window, whole = history.window, history.latest.since(history.first)
     parts: list[RenderableType] = [_headline(history, window, whole), Text(), _table(window, whole)]
+    parts += [text for text in (_similar(whole), _vectors(whole)) if text is not None]
     if whole.saved_tokens or whole.saved_seconds:
         parts += [Text(), _saved(whole)]
     if reasons := list(explained(whole)):
@@ -94,6 +95,25 @@ def _headline(history: History, window: Tally, whole: Tally) -> Text:
     text.append(" requests/s  ", style="dim")
     text.append(sparkline([step.requests for step in history.steps()]), style="cyan")
     return text
+
+
+def _similar(whole: Tally) -> Text | None:
+    """Tell how many of the exact layer's misses a similar question answered."""
+    if not whole.similar:
+        return None
+    text = Text("\nsimilar questions ", style="dim")
+    text.append(f"{whole.similar['hit']:,} of {whole.similar.total():,}", style="green")
+    return text.append(" looked for", style="dim")
+
+
+def _vectors(whole: Tally) -> Text | None:
+    """Tell where the vectors of texts came from."""
+    if not whole.vectors:
+        return None
+    text = Text("\nvectors ", style="dim")
+    kept = whole.vectors.total() - whole.vectors["computed"]
+    text.append(f"{kept:,} of {whole.vectors.total():,}", style="green")
+    return text.append(" from the cache", style="dim")
 
 
 def _saved(whole: Tally) -> Text:
