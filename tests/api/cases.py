@@ -91,6 +91,48 @@ SINGLE: Final = (
         ),
         "spec.layers.prefix.workloadRef",
     ),
+    Case(
+        "shared-salt-without-salt",
+        changed(FULL, spec__layers__prefix__tenantSalt=False, spec__layers__prefix__sharedSaltFor=["chat"]),
+        "spec.layers.prefix.sharedSaltFor",
+    ),
+    Case(
+        "salt-with-lmcache",
+        changed(FULL, spec__layers__prefix__connector="LMCache"),
+        "spec.layers.prefix.tenantSalt",
+    ),
+    Case(
+        "lmcache-without-salt",
+        changed(FULL, spec__layers__prefix__connector="LMCache", spec__layers__prefix__tenantSalt=False),
+    ),
+    Case("shared-salt", changed(FULL, spec__layers__prefix__sharedSaltFor=["other", "chat"])),
+    Case(
+        "shared-salt-for-no-route",
+        changed(FULL, spec__layers__prefix__sharedSaltFor=["chat", "faq"]),
+        "spec.layers.prefix.sharedSaltFor",
+    ),
+    Case(
+        "shared-salt-for-the-default-route",
+        changed(FULL, spec__routes=GONE, spec__layers__prefix__sharedSaltFor=["default"]),
+    ),
+    Case(
+        "shared-salt-twice",
+        changed(FULL, spec__layers__prefix__sharedSaltFor=["chat", "chat"]),
+        "spec.layers.prefix.sharedSaltFor[1]",
+    ),
+    Case(
+        "shared-salt-no-list",
+        changed(FULL, spec__layers__prefix__sharedSaltFor="chat"),
+        "spec.layers.prefix.sharedSaltFor",
+    ),
+    *(
+        Case(
+            f"shared-salt-name-{number}",
+            changed(FULL, spec__layers__prefix__sharedSaltFor=[name]),
+            "spec.layers.prefix.sharedSaltFor[0]",
+        )
+        for number, name in enumerate(["", "A", "n" * 64, 1])
+    ),
     Case("prefix-of-the-models-workload", changed(FULL, spec__layers__prefix__workloadRef=GONE)),
     Case(
         "prefix-flag-twice",

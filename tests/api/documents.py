@@ -162,6 +162,7 @@ FULL: Final[Document] = {
                 "connector": "Native",
                 "disk": {"size": "1Ti", "path": "/cache"},
                 "events": {"endpoint": "tcp://*:5557"},
+                "tenantSalt": True,
                 "reportCachedTokens": True,
                 "extraArgs": ["--seed=1"],
                 "suppressArgs": ["--block-size", "--seed"],

@@ -86,6 +86,8 @@ class Reason(StrEnum):
     """Pods of the engine run without the settings."""
     FLAG_CONTRADICTED = "FlagContradicted"
     """An argument of the engine's undoes or contradicts the settings."""
+    TENANTS_NOT_APART = "TenantsNotApart"
+    """The engine, or its version, does not heed salts, so tenants share its prefix cache."""
     WAITING_FOR_ROLLOUT = "WaitingForRollout"
     """Pods were started before the settings came, and have them once they are started anew."""
     SUSPENDED = "Suspended"

@@ -132,6 +132,14 @@ PREFIX_NEEDS_WORKLOAD: Final = Rule(
     message="layers.prefix needs model.workloadRef, or a workloadRef of its own",
     field=".layers.prefix.workloadRef",
 )
+SHARED_SALTS_NEED_THEIR_ROUTES: Final = Rule(
+    cel=(
+        "!has(self.layers.prefix) || self.layers.prefix.sharedSaltFor.all(n,"
+        " has(self.routes) && size(self.routes) > 0 ? self.routes.exists(r, r.name == n) : n == 'default')"
+    ),
+    message="layers.prefix.sharedSaltFor must name routes of this object, or default where it has none",
+    field=".layers.prefix.sharedSaltFor",
+)
 NAME_IS_SHORT: Final = Rule(
     cel=f"self.metadata.name.size() <= {MAX_NAME_LENGTH}",
     message=f"metadata.name must be at most {MAX_NAME_LENGTH} characters, to leave room for suffixes",
@@ -159,6 +167,7 @@ class InferenceCacheSpec(ApiModel):
         SEMANTIC_NEEDS_ITS_STORE,
         SEMANTIC_ROUTES_NEED_THE_LAYER,
         PREFIX_NEEDS_WORKLOAD,
+        SHARED_SALTS_NEED_THEIR_ROUTES,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,
         CACHE_ID_IS_IMMUTABLE,

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cachewright.api.base import ApiModel
+from cachewright.api.base import ApiModel, Rule
 from cachewright.api.model import WorkloadRef
 from cachewright.api.quantities import Quantity
+from cachewright.api.routes import RouteName
 
 EngineVersionText = Annotated[
     str,
@@ -50,6 +51,19 @@ class PrefixLayer(ApiModel):
     version cannot do is named in the condition PrefixCachingReady, and nothing is changed then.
     """
 
+    rules = (
+        Rule(
+            cel="size(self.sharedSaltFor) == 0 || self.tenantSalt",
+            message="sharedSaltFor needs tenantSalt; without it all tenants share",
+            field=".sharedSaltFor",
+        ),
+        Rule(
+            cel="!self.tenantSalt || !has(self.connector) || self.connector != 'LMCache'",
+            message="connector LMCache does not heed salts; set tenantSalt: false to let tenants share",
+            field=".tenantSalt",
+        ),
+    )
+
     engine: Literal["VLLM", "SGLang", "TensorRTLLM"]
     """The engine."""
     engine_version: EngineVersionText
@@ -76,6 +90,16 @@ class PrefixLayer(ApiModel):
     """A third tier; TensorRT-LLM alone."""
     events: BlockEvents | None = None
     """Events of blocks."""
+    tenant_salt: bool = True
+    """True: gateways write a salt, as `cache_salt`, into each request. It is the tenant's and the keyspace's,
+    so tenants share nothing in the engine's cache, and a new version of the model finds nothing of an old
+    one's. False: whatever salt clients send is passed on."""
+    shared_salt_for: Annotated[list[RouteName], Field(max_length=32)] = Field(
+        default_factory=list, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Routes on which a request with the header `Cachewright-Prefix: shared` gets one salt for all tenants:
+    for long system prompts that are no secret. Who shares can tell, by the time to the first token, how
+    others' prompts begin on these routes. Without `spec.routes`, the one route is called `default`."""
     report_cached_tokens: bool = True
     """True: answers say in their usage how many tokens came from the cache."""
     extra_args: Annotated[list[Word], Field(max_length=64)] = Field(

@@ -15,6 +15,10 @@ RouteLayer = Literal["Exact", "Semantic"]
 """Layers that a route can look into."""
 
 
+RouteName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+"""Name of a route."""
+
+
 class RouteMatch(ApiModel):
     """Which requests a route takes."""
 
@@ -93,7 +97,7 @@ class Route(ApiModel):
         ),
     )
 
-    name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    name: RouteName
     """Name of the route in metrics and `Cache-Status`; unique."""
     match: RouteMatch = Field(default_factory=RouteMatch)
     """Which requests the route takes."""

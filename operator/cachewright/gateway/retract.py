@@ -18,6 +18,7 @@ from typing import Any, Final
 from cachewright.errors import InvalidInput
 from cachewright.gateway.purge import purge
 from cachewright.gateway.serving import Serving
+from cachewright.keys.prefix import PREFIX
 from cachewright.keys.record import Record
 from cachewright.keys.retraction import Target, TargetKind
 from cachewright.layers.pace import Pace
@@ -92,7 +93,7 @@ async def carry_out(serving: Serving, record: Record | None, wanted: Wanted) -> 
 
 
 def _layers(record: Record | None) -> list[str]:
-    return sorted(record.layers) if record is not None else []
+    return sorted(record.layers.keys() - {PREFIX}) if record is not None else []
 
 
 def _told(count: Count) -> dict[str, Any]:

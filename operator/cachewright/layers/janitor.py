@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from cachewright.errors import StoreError, StoreRefused, StoreUnavailable
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.keys.prefix import PREFIX
 from cachewright.keys.record import KeyspaceState, PastKeyspace, Record
 from cachewright.keys.scheme import TAGS
 from cachewright.layers.pace import Pace
@@ -187,7 +188,8 @@ class Janitor:
 
         try:
             await self._report(past.keyspace, before)
-            await empty_keyspace(self._store, self._settings.cache_id, past.keyspace, self._pace(), made)
+            if past.layer != PREFIX:  # whose entries lie in the engines, and are found by nobody any more
+                await empty_keyspace(self._store, self._settings.cache_id, past.keyspace, self._pace(), made)
             await self._drop(past)
             done = ReclaimReport(ReclaimState.DONE, progress.removed)
             report = await self._report(past.keyspace, done)

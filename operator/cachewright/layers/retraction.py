@@ -17,6 +17,7 @@ from cachewright.errors import StoreError
 from cachewright.keys.digest import EntryName
 from cachewright.keys.entry_key import parse_entry_key
 from cachewright.keys.keyspaces import Keyspace
+from cachewright.keys.prefix import PREFIX
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.keys.scheme import TAGS
 from cachewright.layers.entry import MOST_HEAD_BYTES, generations_in
@@ -140,4 +141,5 @@ class Counting:
 def _servable(record: Record) -> dict[Keyspace, tuple[str, KeyspaceState]]:
     in_use = {layer.keyspace: (name, layer.state) for name, layer in record.layers.items()}
     retained = record.in_state(KeyspaceState.RETAINED)
-    return in_use | {past.keyspace: (past.layer, past.state) for past in retained}
+    known = in_use | {past.keyspace: (past.layer, past.state) for past in retained}
+    return {keyspace: (layer, state) for keyspace, (layer, state) in known.items() if layer != PREFIX}

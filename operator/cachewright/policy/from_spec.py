@@ -13,9 +13,13 @@ from cachewright.api.routes import Route
 from cachewright.api.stores import StoresSpec
 from cachewright.api.sweep import SweepSpec
 from cachewright.api.tenancy import TenancySpec, UserSource
+from cachewright.engines.salts import salt_paths, why_no_salt
+from cachewright.engines.settings import Engine
+from cachewright.engines.versions import EngineVersion
 from cachewright.keys.embedding import embedding_binding
 from cachewright.keys.embedding_identity import identity_of
 from cachewright.keys.fingerprints import exact_binding, semantic_binding
+from cachewright.keys.prefix import prefix_binding
 from cachewright.policy.document import (
     DEFAULT_VARY_HEADERS,
     EmbedderPolicy,
@@ -23,6 +27,7 @@ from cachewright.policy.document import (
     ExactPolicy,
     GatewayPolicy,
     PostgresPolicy,
+    PrefixPolicy,
     QdrantPolicy,
     RoutePolicy,
     SemanticPolicy,
@@ -61,6 +66,7 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         embedding=_embedding(spec, key_id),
         qdrant=_qdrant(spec.stores),
         postgres=_postgres(spec.stores),
+        prefix=_prefix(spec, key_id),
         total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
         coalesce_timeout_seconds=parse_duration_seconds(spec.limits.coalesce_timeout),
         sweep=_sweep(spec.sweep),
@@ -166,6 +172,21 @@ def _semantic(spec: InferenceCacheSpec, key_id: str) -> SemanticPolicy | None:
         hnsw_ef_construct=semantic.hnsw.ef_construct,
         hnsw_payload_m=semantic.hnsw.payload_m,
         quantization=semantic.quantization,
+    )
+
+
+def _prefix(spec: InferenceCacheSpec, key_id: str) -> PrefixPolicy | None:
+    """Return where salts are sent; None also for an engine that would not heed, or even refuse them."""
+    prefix = spec.layers.prefix
+    if prefix is None or not prefix.tenant_salt:
+        return None
+    engine = Engine(prefix.engine)
+    if why_no_salt(engine, EngineVersion.parse(prefix.engine_version)):
+        return None
+    return PrefixPolicy(
+        binding=prefix_binding(spec, key_id),
+        paths=salt_paths(engine),
+        shared_routes=tuple(prefix.shared_salt_for),
     )
 
 

@@ -20,6 +20,7 @@ from cachewright.keys.fingerprints import (
     semantic_binding,
     semantic_fingerprint,
 )
+from cachewright.keys.prefix import PREFIX, prefix_binding, prefix_fingerprint
 
 EXACT: Final = "Exact"
 SEMANTIC: Final = "Semantic"
@@ -92,5 +93,16 @@ def _semantic(spec: InferenceCacheSpec, key_id: str) -> LayerRow | None:
     )
 
 
-BUILDERS: Final[tuple[Builder, ...]] = (_exact, _semantic, _embedding)
+def _prefix(spec: InferenceCacheSpec, key_id: str) -> LayerRow | None:
+    if spec.layers.prefix is None or not spec.layers.prefix.tenant_salt:
+        return None
+    return LayerRow(
+        name=PREFIX,
+        keyspace_id=keyspace_id(prefix_fingerprint(spec, key_id)),
+        binding=prefix_binding(spec, key_id),
+        model_version=spec.model.version,
+    )
+
+
+BUILDERS: Final[tuple[Builder, ...]] = (_exact, _semantic, _embedding, _prefix)
 """Each gives the row of one layer, or None where the spec leaves the layer out."""

@@ -6,6 +6,7 @@ It never makes the object unready: an engine without its prefix cache answers as
 from __future__ import annotations
 
 from cachewright.api.conditions import ConditionType, Reason
+from cachewright.engines.salts import why_no_salt
 from cachewright.reconcile.prefix.by_file import file_finding
 from cachewright.reconcile.prefix.finding import PrefixFinding
 from cachewright.reconcile.prefix.seen import PrefixSeen
@@ -28,6 +29,9 @@ def _finding(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> PrefixFi
         return PrefixFinding(Reason.SETTING_UNSUPPORTED, f"layers.prefix: {wish.problem}.")
     if seen.problem:
         return PrefixFinding(Reason.WORKLOAD_NOT_FOUND, f"layers.prefix: {seen.problem}.")
+    why = why_no_salt(wish.engine, wish.version) if wish.layer.tenant_salt else ""
+    if why:
+        return PrefixFinding(Reason.TENANTS_NOT_APART, f"layers.prefix: {why}.")
     if not seen.pods:
         return PrefixFinding(Reason.NO_PODS, f"{wish.workload} has no pods now.", "Unknown")
     return file_finding(wish, seen, observed) or _well(wish, seen)

@@ -22,7 +22,7 @@ from cachewright.errors import InvalidInput
 DIGEST_LENGTH: Final = 10
 """Hex digits that name settings; they are told apart within one object only."""
 
-NOT_THE_ENGINES: Final = frozenset({"workload_ref", "delivery"})
+NOT_THE_ENGINES: Final = frozenset({"workload_ref", "delivery", "tenant_salt", "shared_salt_for"})
 """Fields that change nothing of what the engine is told."""
 
 
