@@ -185,8 +185,9 @@ class ApiServer:
             f"--client-ca-file={ca}",
             "--anonymous-auth=false",
             "--authorization-mode=RBAC",
-            # Without a controller manager nothing makes the default account that this plugin insists on.
-            "--disable-admission-plugins=ServiceAccount",
+            # Without a controller manager nothing makes the default account that the one plugin insists on,
+            # and nothing takes away the finalizer that the other gives to volume claims.
+            "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",

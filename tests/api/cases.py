@@ -12,8 +12,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cachewright.crd.schema import INT_OR_STRING, Schema, below, object_schema, properties_of
-from tests.api.documents import CREDENTIAL, EXTERNAL, FULL, GONE, MINIMAL, Document, changed, put, steps
-from tests.api.values import CREDENTIAL_VALUES, EXTERNAL_VALUES, FULL_VALUES, Values
+from tests.api.documents import (
+    CREDENTIAL,
+    EXTERNAL,
+    FULL,
+    GONE,
+    MANAGED,
+    MINIMAL,
+    Document,
+    changed,
+    put,
+    steps,
+)
+from tests.api.values import CREDENTIAL_VALUES, EXTERNAL_VALUES, FULL_VALUES, MANAGED_VALUES, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,7 @@ SINGLE: Final = (
     Case("minimal", MINIMAL),
     Case("full", FULL),
     Case("external", EXTERNAL),
+    Case("managed", MANAGED),
     Case("nulls-are-as-if-left-out", changed(FULL, spec__routes=None, spec__gateway__image=None)),
     Case("a-null-takes-the-default", changed(MINIMAL, spec__limits=None, spec__layers__exact__ttl=None)),
     Case("a-null-is-no-value-for-a-required-field", changed(FULL, spec__model__name=None), "spec.model.name"),
@@ -296,12 +308,34 @@ SINGLE: Final = (
     Case("neither-redis", changed(FULL, spec__stores__redis={}), "spec.stores.redis"),
     Case("both-redis", changed(EXTERNAL, spec__stores__redis__managed={}), "spec.stores.redis"),
     *(
+        Case(f"{name}-{store}", changed(MANAGED, **{f"spec.stores.{store}": value}), broken)
+        for store in ("qdrant", "postgres")
+        for name, value, broken in (
+            ("neither", {}, f"spec.stores.{store}"),
+            ("both", {**FULL["spec"]["stores"][store], "managed": {}}, f"spec.stores.{store}"),
+            ("default", {"managed": {}}, None),
+        )
+    ),
+    *(
+        Case(
+            f"memory-over-the-limit-of-{store}",
+            changed(MANAGED, **{f"spec.stores.{store}.managed.memory": "1025Mi"}),
+            f"spec.stores.{store}.managed.resources",
+        )
+        for store in ("qdrant", "postgres")
+    ),
+    *(
         Case(
             f"{list_name}-twice-in-{component}",
-            changed(FULL, **{f"{component}.{list_name}": [item, item]}),
+            changed(MANAGED, **{f"{component}.{list_name}": [item, item]}),
             f"{component}.{list_name}[1]",
         )
-        for component in ("spec.gateway", "spec.stores.redis.managed")
+        for component in (
+            "spec.gateway",
+            "spec.stores.redis.managed",
+            "spec.stores.qdrant.managed",
+            "spec.stores.postgres.managed",
+        )
         for list_name, item in (
             ("imagePullSecrets", {"name": "a"}),
             ("topologySpreadConstraints", {"topologyKey": "a"}),
@@ -324,6 +358,7 @@ SINGLE: Final = (
 )
 """Rules that span fields, and what no table of values can say."""
 
+_STORAGE: Final = ".managed.storage"
 _VALKEY: Final = changed(FULL, spec__stores__redis__managed__flavor="Valkey")
 _TO_EXTERNAL: Final = changed(FULL, spec__stores=EXTERNAL["spec"]["stores"])
 
@@ -336,6 +371,25 @@ TRANSITIONS: Final = (
     Case("null-cache-id", changed(FULL, spec__cacheID=None), "spec.cacheID", FULL),
     Case("add-cache-id", FULL, old=changed(FULL, spec__cacheID=GONE)),
     Case("flavor", _VALKEY, "spec.stores.redis.managed.flavor", FULL),
+    *(
+        Case(
+            f"{store}-{name}",
+            changed(MANAGED, **{f"spec.stores.{store}{field}": value}),
+            f"spec.stores.{store}{broken}" if broken is not None else None,
+            MANAGED,
+        )
+        for store in ("qdrant", "postgres")
+        for name, field, value, broken in (
+            ("to-external", "", FULL["spec"]["stores"][store], ""),
+            ("grows", f"{_STORAGE}.size", "10.5Gi", None),
+            ("shrinks", f"{_STORAGE}.size", "10239Mi", f"{_STORAGE}.size"),
+            ("other-class", f"{_STORAGE}.storageClassName", "slow", f"{_STORAGE}.storageClassName"),
+            ("without-class", f"{_STORAGE}.storageClassName", GONE, f"{_STORAGE}.storageClassName"),
+            ("more-memory", ".managed.memory", "1024Mi", None),
+        )
+    ),
+    Case("qdrant-to-managed", MANAGED, "spec.stores.qdrant", FULL),
+    Case("postgres-to-managed", MANAGED, "spec.stores.postgres", FULL),
     Case("managed-to-external", _TO_EXTERNAL, "spec.stores.redis", FULL),
     Case("external-to-managed", FULL, "spec.stores.redis", _TO_EXTERNAL),
     Case(
@@ -392,6 +446,7 @@ def every_case() -> list[Case]:
     """Return all cases, each under a name of its own."""
     tables = [*_value_cases(FULL, FULL_VALUES), *_value_cases(EXTERNAL, EXTERNAL_VALUES)]
     tables += _value_cases(CREDENTIAL, CREDENTIAL_VALUES)
+    tables += _value_cases(MANAGED, MANAGED_VALUES)
     return [*SINGLE, *TRANSITIONS, *tables, *_wrong_types(), *_missing_fields()]
 
 

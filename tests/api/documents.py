@@ -237,6 +237,17 @@ EXTERNAL: Final = changed(
 )
 """The other side of each choice: a store that exists already, API keys, the embedder that ships."""
 
+MANAGED: Final = changed(
+    FULL,
+    spec__stores__qdrant={
+        "managed": {"memory": "1Gi", "storage": {"size": "10Gi", "storageClassName": "fast"}, **_PLACEMENT}
+    },
+    spec__stores__postgres={
+        "managed": {"memory": "1Gi", "storage": {"size": "10Gi", "storageClassName": "fast"}, **_PLACEMENT}
+    },
+)
+"""Every store that the operator can run is run by it."""
+
 CREDENTIAL: Final = changed(
     FULL,
     spec__tenancy__source={"clientCredential": {"ttl": "5m"}},

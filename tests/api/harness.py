@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from cachewright.api.names import LABEL_CACHE
 from cachewright.kube.client import KubeApi
 from cachewright.kube.events import KubeEvents
-from cachewright.kube.protocol import CHILD_KINDS, INFERENCE_CACHES, Manifest, ResourceKind
+from cachewright.kube.protocol import CHILD_KINDS, INFERENCE_CACHES, VOLUME_CLAIMS, Manifest, ResourceKind
 from cachewright.reconcile.service import Outcome, Reconciler
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.render.settings import RenderSettings
@@ -107,6 +107,16 @@ class Harness:
                     continue
                 target = f"{kind.plural}/{child['metadata']['name']}"
                 self.patch(target, {"status": status}, "--subresource=status")
+        for claim in await self.api.list(VOLUME_CLAIMS, self.namespace, f"{LABEL_CACHE}={name}"):
+            if (claim.get("status") or {}).get("phase") != "Bound":
+                self.bind(claim)
+
+    def bind(self, claim: Manifest) -> None:
+        """Give a claim a volume of the size that it asks for, as a storage driver would."""
+        capacity = claim["spec"]["resources"]["requests"]
+        status = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": capacity}
+        target = f"persistentvolumeclaims/{claim['metadata']['name']}"
+        self.patch(target, {"status": status}, "--subresource=status")
 
     async def cache(self, name: str = "demo") -> Manifest:
         """Read the object."""

@@ -181,6 +181,16 @@ _PREFIX: Final[dict[str, Values]] = {
 
 _THRESHOLDS: Final[Values] = ([0.01, 0.5, 1, 1.0], [0, 0.0, 1.001, -0.5])
 
+
+def _kept_store(prefix: str) -> dict[str, Values]:
+    return {
+        f"{prefix}.memory": _QUANTITIES,
+        f"{prefix}.storage.size": _QUANTITIES,
+        f"{prefix}.storage.storageClassName": _SECRET_NAMES,
+        **_placement(prefix),
+    }
+
+
 FULL_VALUES: Final[dict[str, Values]] = {
     "spec.model.name": (_VISIBLE[0] + ["m" * 256], _VISIBLE[1] + ["m" * 257]),
     "spec.model.aliases": ([[], [f"a{n}" for n in range(32)]], [[f"a{n}" for n in range(33)]]),
@@ -303,6 +313,12 @@ EXTERNAL_VALUES: Final[dict[str, Values]] = {
     "spec.tenancy.user.bodyField": (["User", "SafetyIdentifier"], ["user", "PromptCacheKey", ""]),
 }
 """The same for the parts that only the other object has."""
+
+MANAGED_VALUES: Final[dict[str, Values]] = {
+    **_kept_store("spec.stores.qdrant.managed"),
+    **_kept_store("spec.stores.postgres.managed"),
+}
+"""The same for stores that the operator runs."""
 
 CREDENTIAL_VALUES: Final = {"spec.tenancy.source.clientCredential.ttl": _DURATIONS}
 """The same for tenants known by what they present to the upstream."""

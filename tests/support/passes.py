@@ -29,7 +29,12 @@ from cachewright.stores.reclaim import ReclaimReport
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SETTINGS = RenderSettings(gateway_image="registry.example/cachewright:0.1.0")
 FRESH = FreshSecrets(
-    digest_key="ab" * 32, admin_token="t" * 43, gateway_password="g" * 43, operator_password="o" * 43
+    digest_key="ab" * 32,
+    admin_token="t" * 43,
+    gateway_password="g" * 43,
+    operator_password="o" * 43,
+    qdrant_api_key="q" * 43,
+    postgres_password="p" * 43,
 )
 
 
@@ -76,6 +81,8 @@ class World:
             admin_token=f"admin-{self.version:037d}",
             gateway_password=f"gateway-{self.version:035d}",
             operator_password=f"operator-{self.version:035d}",
+            qdrant_api_key=f"qdrant-{self.version:036d}",
+            postgres_password=f"postgres-{self.version:034d}",
         )
         store = StoreState()
         if self.store_up:

@@ -30,6 +30,8 @@ class ConditionType(StrEnum):
 
     PREFIX_CACHING_READY = "PrefixCachingReady"
     """Every pod of the engine runs with the wanted settings; present with `layers.prefix`."""
+    STORES_SIZED = "StoresSized"
+    """Volumes of managed stores have the sizes that were asked for; present where there are volumes."""
 
 
 class Reason(StrEnum):
@@ -90,6 +92,12 @@ class Reason(StrEnum):
     """The engine, or its version, does not heed salts, so tenants share its prefix cache."""
     WAITING_FOR_ROLLOUT = "WaitingForRollout"
     """Pods were started before the settings came, and have them once they are started anew."""
+    SIZED = "Sized"
+    """Every volume is as large as asked for."""
+    VOLUME_RESIZING = "VolumeResizing"
+    """A volume claim asks for more than its volume has yet."""
+    VOLUME_NOT_EXPANDABLE = "VolumeNotExpandable"
+    """The API server refused to let a volume claim grow."""
     SUSPENDED = "Suspended"
     """`spec.suspend` is true: nothing is changed."""
     INVALID_SPEC = "InvalidSpec"

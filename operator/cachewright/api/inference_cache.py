@@ -18,6 +18,7 @@ from cachewright.api.prompt_template import ObjectPromptTemplate
 from cachewright.api.rotation import Epoch, RotationSpec
 from cachewright.api.routes import Route
 from cachewright.api.status import InferenceCacheStatus
+from cachewright.api.store_changes import KEPT_STORES_STAY
 from cachewright.api.stores import StoresSpec
 from cachewright.api.sweep import SweepSpec
 from cachewright.api.tenancy import TenancySpec
@@ -170,6 +171,7 @@ class InferenceCacheSpec(ApiModel):
         SHARED_SALTS_NEED_THEIR_ROUTES,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,
+        *KEPT_STORES_STAY,
         CACHE_ID_IS_IMMUTABLE,
         FENCE_NEEDS_WORKLOAD,
         AUTO_NEEDS_FENCE,

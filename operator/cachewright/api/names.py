@@ -52,3 +52,16 @@ ANNOTATION_PREFIX_SINCE: Final = "prefix.cachewright.dev/since"
 
 MAX_NAME_LENGTH: Final = 40
 """Leaves room for the longest suffix we append within the 63 characters of a DNS label."""
+
+QDRANT_PORT: Final = 6333
+"""Where a managed Qdrant answers."""
+
+
+def postgres_name(cache_name: str) -> str:
+    """Name of everything that belongs to the managed PostgreSQL."""
+    return f"{cache_name}-postgres"
+
+
+def qdrant_name(cache_name: str) -> str:
+    """Name of everything that belongs to the managed Qdrant."""
+    return f"{cache_name}-qdrant"

@@ -9,8 +9,18 @@ from pydantic import Field
 from cachewright.api.base import ApiModel, Rule
 from cachewright.api.model import URL_PATTERN
 from cachewright.api.quantities import Quantity
-from cachewright.api.references import SecretKeyRef
+from cachewright.api.references import ObjectName, SecretKeyRef
 from cachewright.api.workload import MEMORY_LIMIT_EXCEEDS_DATA, PodPlacement
+
+MEMORY_LIMIT_COVERS_SETTINGS = Rule(
+    cel=(
+        "!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits)"
+        " || quantity(string(self.resources.limits['memory'])).compareTo(quantity(self.memory)) >= 0"
+    ),
+    message="resources.limits.memory must not be less than memory; leave it out to have it derived",
+    field=".resources",
+)
+"""A server whose settings count on more than its container may use is killed."""
 
 
 class ManagedRedis(PodPlacement):
@@ -48,6 +58,30 @@ class RedisStore(ApiModel):
     """Run by somebody else."""
 
 
+class VolumeSpec(ApiModel):
+    """The volume that a managed store keeps its data on."""
+
+    size: Quantity = "10Gi"
+    """Size asked for; it may grow, where the storage class can, and never shrink."""
+    storage_class_name: ObjectName | None = None
+    """StorageClass of the volume; the cluster's default where not given. Immutable."""
+
+
+class ManagedQdrant(PodPlacement):
+    """A Qdrant server that the operator runs: one pod with a volume.
+
+    For several nodes bring a cluster of your own as `external`.
+    """
+
+    rules = (MEMORY_LIMIT_COVERS_SETTINGS,)
+
+    memory: Quantity = "1Gi"
+    """Memory of the container, asked for and at most. Graphs and 8-bit copies of vectors are kept in it;
+    vectors and answers are on the volume, and read through whatever is free."""
+    storage: VolumeSpec = Field(default_factory=VolumeSpec)
+    """The volume."""
+
+
 class ExternalQdrant(ApiModel):
     """A Qdrant server that exists already."""
 
@@ -72,10 +106,33 @@ class ExternalQdrant(ApiModel):
 
 
 class QdrantStore(ApiModel):
-    """The Qdrant server of this cache."""
+    """The Qdrant server of this cache: exactly one of the fields."""
 
-    external: ExternalQdrant
+    rules = (
+        Rule(
+            cel="has(self.managed) != has(self.external)",
+            message="stores.qdrant needs exactly one of managed and external",
+        ),
+    )
+
+    managed: ManagedQdrant | None = None
+    """Run by the operator."""
+    external: ExternalQdrant | None = None
     """Run by somebody else."""
+
+
+class ManagedPostgres(PodPlacement):
+    """A PostgreSQL server with pgvector that the operator runs: one pod with a volume.
+
+    It is for people without a database; for replicas and backups bring one of your own as `external`.
+    """
+
+    rules = (MEMORY_LIMIT_COVERS_SETTINGS,)
+
+    memory: Quantity = "1Gi"
+    """Memory of the container, asked for and at most; the server's settings are derived from it."""
+    storage: VolumeSpec = Field(default_factory=VolumeSpec)
+    """The volume."""
 
 
 class ExternalPostgres(ApiModel):
@@ -90,9 +147,18 @@ class ExternalPostgres(ApiModel):
 
 
 class PostgresStore(ApiModel):
-    """The PostgreSQL database of this cache."""
+    """The PostgreSQL database of this cache: exactly one of the fields."""
 
-    external: ExternalPostgres
+    rules = (
+        Rule(
+            cel="has(self.managed) != has(self.external)",
+            message="stores.postgres needs exactly one of managed and external",
+        ),
+    )
+
+    managed: ManagedPostgres | None = None
+    """Run by the operator."""
+    external: ExternalPostgres | None = None
     """Run by somebody else."""
 
 

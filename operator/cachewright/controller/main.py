@@ -61,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rendering.add_argument("--gateway-image", required=True, metavar="IMAGE")
     rendering.add_argument("--valkey-image", default=RenderSettings("").valkey_image, metavar="IMAGE")
     rendering.add_argument("--redis-image", default=RenderSettings("").redis_image, metavar="IMAGE")
+    rendering.add_argument("--qdrant-image", default=RenderSettings("").qdrant_image, metavar="IMAGE")
+    rendering.add_argument("--postgres-image", default=RenderSettings("").postgres_image, metavar="IMAGE")
     rendering.add_argument("--image-pull-policy", choices=["Always", "IfNotPresent", "Never"])
     process = parser.add_argument_group("process")
     process.add_argument(
@@ -123,6 +125,8 @@ def _operator_settings(options: argparse.Namespace) -> OperatorSettings:
             gateway_image=options.gateway_image,
             valkey_image=options.valkey_image,
             redis_image=options.redis_image,
+            qdrant_image=options.qdrant_image,
+            postgres_image=options.postgres_image,
             image_pull_policy=options.image_pull_policy,
             operator_namespace=options.lease_namespace,
         )

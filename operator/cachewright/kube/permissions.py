@@ -52,6 +52,7 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
         "Generated credentials, and Secrets that objects refer to; watched by label, never all.",
     ),
     Permission("", ("services",), OWNED_VERBS, "The store's and the gateway's names."),
+    Permission("", ("persistentvolumeclaims",), OWNED_VERBS, "Volumes of managed stores."),
     Permission("apps", ("deployments", "statefulsets"), OWNED_VERBS, "The gateway and the store."),
     Permission(
         "",

@@ -37,6 +37,7 @@ EVENTS = ResourceKind("events.k8s.io/v1", "Event", "events")
 PODS = ResourceKind("v1", "Pod", "pods")
 DEPLOYMENTS = ResourceKind("apps/v1", "Deployment", "deployments")
 STATEFUL_SETS = ResourceKind("apps/v1", "StatefulSet", "statefulsets")
+VOLUME_CLAIMS = ResourceKind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 JOBS = ResourceKind("batch/v1", "Job", "jobs")
 POD_DISRUPTION_BUDGETS = ResourceKind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 NETWORK_POLICIES = ResourceKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
@@ -46,6 +47,7 @@ CHILD_KINDS: tuple[ResourceKind, ...] = (
     CONFIG_MAPS,
     SECRETS,
     SERVICES,
+    VOLUME_CLAIMS,
     STATEFUL_SETS,
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,

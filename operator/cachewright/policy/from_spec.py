@@ -8,6 +8,7 @@ from cachewright.api.durations import parse_duration_seconds
 from cachewright.api.embedder import EmbedderSpec
 from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
 from cachewright.api.model import UpstreamSpec
+from cachewright.api.names import QDRANT_PORT, qdrant_name
 from cachewright.api.quantities import parse_bytes
 from cachewright.api.routes import Route
 from cachewright.api.stores import StoresSpec
@@ -64,7 +65,7 @@ def build_policy(cache: InferenceCache, cache_id: str, key_id: str) -> GatewayPo
         semantic=_semantic(spec, key_id),
         embedder=_embedder(spec.embedder) if spec.embedder else None,
         embedding=_embedding(spec, key_id),
-        qdrant=_qdrant(spec.stores),
+        qdrant=_qdrant(cache),
         postgres=_postgres(spec.stores),
         prefix=_prefix(spec, key_id),
         total_budget_seconds=parse_duration_seconds(spec.limits.budget.total),
@@ -213,10 +214,14 @@ def _embedding(spec: InferenceCacheSpec, key_id: str) -> EmbeddingPolicy | None:
     )
 
 
-def _qdrant(stores: StoresSpec) -> QdrantPolicy | None:
-    if stores.qdrant is None:
+def _qdrant(cache: InferenceCache) -> QdrantPolicy | None:
+    store = cache.spec.stores.qdrant
+    if store is None:
         return None
-    external = stores.qdrant.external
+    external = store.external
+    if external is None:
+        host = f"{qdrant_name(cache.metadata.name)}.{cache.metadata.namespace}.svc"
+        return QdrantPolicy(url=f"http://{host}:{QDRANT_PORT}", sends_key=True)
     return QdrantPolicy(
         url=external.url.rstrip("/"),
         sends_key=external.api_key_secret_ref is not None,
@@ -227,4 +232,5 @@ def _qdrant(stores: StoresSpec) -> QdrantPolicy | None:
 def _postgres(stores: StoresSpec) -> PostgresPolicy | None:
     if stores.postgres is None:
         return None
-    return PostgresPolicy(has_own_ca=stores.postgres.external.ca_secret_ref is not None)
+    external = stores.postgres.external
+    return PostgresPolicy(has_own_ca=external is not None and external.ca_secret_ref is not None)

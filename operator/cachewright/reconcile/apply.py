@@ -25,7 +25,7 @@ from cachewright.kube.protocol import KubeClient
 from cachewright.reconcile.janitor_job import see_to
 from cachewright.reconcile.observe import KINDS_BY_NAME, OpenRecordStore
 from cachewright.reconcile.settings import OperatorSettings
-from cachewright.reconcile.state import Applied, Finding, Plan, RecordWrite
+from cachewright.reconcile.state import Applied, Finding, Manifest, Plan, RecordWrite
 from cachewright.reconcile.store_checks import reason_of
 from cachewright.stores.protocols import RecordStore
 
@@ -42,6 +42,7 @@ async def apply(
     Raises KubeTerminating where the namespace is being deleted: nobody is left to tell.
     """
     published = Applied()
+    writing: Manifest | None = None
     try:
         if plan.finalizer is not None:
             await kube.apply(plan.finalizer)
@@ -52,7 +53,9 @@ async def apply(
             published = await publish(plan, url, open_record_store, settings)
         for child in plan.applies:
             if child is not plan.keys:
+                writing = child
                 await kube.apply(child)
+        writing = None
         for child in plan.deletes:
             metadata = child["metadata"]
             kind = KINDS_BY_NAME[child["kind"]]
@@ -62,13 +65,17 @@ async def apply(
     except KubeTerminating:
         raise
     except KubeError as e:
-        return replace(published, error=finding_of(e))
+        return replace(published, error=finding_of(e, writing))
     return published
 
 
-def finding_of(error: KubeError) -> Finding:
-    """Turn an error of the API server into a reason and a sentence."""
+def finding_of(error: KubeError, writing: Manifest | None = None) -> Finding:
+    """Turn an error of the API server into a reason and a sentence; `writing` is the child it refused."""
+    claims_volume = writing is not None and writing["kind"] == "PersistentVolumeClaim"
     match error:
+        case KubeForbidden() if claims_volume and "must support resize" in str(error):
+            # The verdict of an admission plugin, not of a role.
+            return Finding(Reason.VOLUME_NOT_EXPANDABLE, f"A volume cannot grow: {error}", stalled=True)
         case KubeForbidden():
             return Finding(Reason.FORBIDDEN, f"The operator lacks a right: {error}", stalled=True)
         case KubeInvalid():

@@ -10,9 +10,14 @@ from typing import Final
 
 from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
-from cachewright.api.names import LABEL_USE
+from cachewright.api.names import LABEL_USE, postgres_name, qdrant_name
+from cachewright.api.quantities import parse_quantity
 from cachewright.keys.record import Record
+from cachewright.reconcile.sizes_told import requested_storage
 from cachewright.reconcile.state import Finding, Observed, SecretProblem, SecretState
+
+DEFAULT_CLASS: Final = "the default"
+"""Stands for the cluster's own StorageClass, whose name we do not know."""
 
 Check = Callable[[InferenceCache, Record | None, Observed], Finding | None]
 
@@ -40,6 +45,20 @@ def immutable_field_changed(
                 f"spec.{path} cannot change from {before} to {now}; set it back, or create another object.",
                 stalled=True,
             )
+    return None
+
+
+def volume_would_shrink(cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
+    """A volume was asked to shrink, past CEL, or was grown behind our back; no volume shrinks."""
+    for path, (name, size) in storage_sizes(cache).items():
+        claim = observed.children.get(("PersistentVolumeClaim", name))
+        live = requested_storage(claim) if claim else size
+        if parse_quantity(live) > parse_quantity(size):
+            message = (
+                f"spec.{path} is {size}, but volume claim {name} asks for {live}, and volumes cannot shrink;"
+                f" set it to {live} or more."
+            )
+            return Finding(Reason.IMMUTABLE_FIELD, message, stalled=True)
     return None
 
 
@@ -101,6 +120,7 @@ def secret_is_unusable(_cache: InferenceCache, _record: Record | None, observed:
 BLOCKING_CHECKS: Final[tuple[Check, ...]] = (
     is_suspended,  # hands off means hands off, whatever else is wrong
     immutable_field_changed,  # nothing may be rendered from a forbidden change
+    volume_would_shrink,  # the API server would refuse it, in words of its own
     cache_id_changed,  # the keys of what is stored cannot be renamed
     cache_id_is_in_use,  # nor may two objects write one record
     name_is_taken,  # half a rendering beside somebody's object helps nobody
@@ -120,8 +140,30 @@ def first_finding(cache: InferenceCache, record: Record | None, observed: Observ
 
 def immutable_choices(cache: InferenceCache) -> dict[str, str]:
     """Choices that must not change, by field path; kept in the record."""
-    managed = cache.spec.stores.redis.managed
-    return {"stores.redis": f"managed {managed.flavor}" if managed else "external"}
+    stores = cache.spec.stores
+    managed = stores.redis.managed
+    choices = {"stores.redis": f"managed {managed.flavor}" if managed else "external"}
+    for field, store in (("stores.qdrant", stores.qdrant), ("stores.postgres", stores.postgres)):
+        if store is not None:
+            choices[field] = "managed" if store.managed else "external"
+        if store is not None and store.managed is not None:
+            chosen = store.managed.storage.storage_class_name
+            choices[f"{field}.managed.storage.storageClassName"] = chosen or DEFAULT_CLASS
+    return choices
+
+
+def storage_sizes(cache: InferenceCache) -> dict[str, tuple[str, str]]:
+    """Name of the volume claim and size of each managed store's volume, by field path."""
+    name, stores = cache.metadata.name, cache.spec.stores
+    kept = (
+        ("stores.qdrant", qdrant_name(name), stores.qdrant),
+        ("stores.postgres", postgres_name(name), stores.postgres),
+    )
+    return {
+        f"{field}.managed.storage.size": (claim, store.managed.storage.size)
+        for field, claim, store in kept
+        if store is not None and store.managed is not None
+    }
 
 
 def _secret_finding(state: SecretState, namespace: str) -> Finding:

@@ -10,6 +10,7 @@ import binascii
 import re
 from typing import Final
 
+from cachewright.api.names import postgres_name, qdrant_name
 from cachewright.reconcile.state import Observed
 from cachewright.render.inputs import RedisCredentials
 from cachewright.render.metadata import admin_name, keys_name, redis_name
@@ -44,6 +45,18 @@ def redis_credentials_of(observed: Observed) -> RedisCredentials:
         gateway_password=gateway if _RANDOM_WORD.fullmatch(gateway) else observed.fresh.gateway_password,
         operator_password=operator if _RANDOM_WORD.fullmatch(operator) else observed.fresh.operator_password,
     )
+
+
+def qdrant_api_key_of(observed: Observed) -> str:
+    """Return the managed Qdrant's API key."""
+    key = _secret_text(observed, qdrant_name(observed.name), "api-key")
+    return key if _RANDOM_WORD.fullmatch(key) else observed.fresh.qdrant_api_key
+
+
+def postgres_password_of(observed: Observed) -> str:
+    """Return the managed PostgreSQL's password."""
+    password = _secret_text(observed, postgres_name(observed.name), "password")
+    return password if _RANDOM_WORD.fullmatch(password) else observed.fresh.postgres_password
 
 
 def _secret_text(observed: Observed, secret: str, key: str) -> str:

@@ -200,9 +200,8 @@ def _expected(name: str, spec: InferenceCacheSpec | None) -> frozenset[ChildId]:
     """Names that a pass may need; none where the object does not parse and nothing will be written."""
     if spec is None:
         return frozenset()
-    managed = spec.stores.redis.managed is not None
     prefix = {("ConfigMap", prefix_name(name))} if spec.layers.prefix is not None else set()
-    return expected_names(name, managed_redis=managed) | {("ConfigMap", record_name(name))} | prefix
+    return expected_names(name, spec.stores) | {("ConfigMap", record_name(name))} | prefix
 
 
 async def _by_name(kube: KubeClient, kind: ResourceKind, document: Manifest, name: str) -> Manifest | None:
@@ -300,4 +299,6 @@ def _fresh_secrets() -> FreshSecrets:
         admin_token=secrets.token_urlsafe(32),
         gateway_password=secrets.token_urlsafe(32),
         operator_password=secrets.token_urlsafe(32),
+        qdrant_api_key=secrets.token_urlsafe(32),
+        postgres_password=secrets.token_urlsafe(32),
     )

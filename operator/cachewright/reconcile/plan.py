@@ -23,6 +23,8 @@ from cachewright.reconcile.generated import (
     admin_token_of,
     digest_key_of,
     has_digest_key,
+    postgres_password_of,
+    qdrant_api_key_of,
     redis_credentials_of,
 )
 from cachewright.reconcile.janitor_job import wanted_job
@@ -123,8 +125,18 @@ def _inputs(observed: Observed, record: Record, cache: InferenceCache) -> Render
         users_acl=_users_acl(record.cache_id, credentials.gateway_password, credentials.operator_password)
         if credentials
         else "",
-        secret_checksums=_secret_checksums(observed, digest_key),
+        qdrant_api_key=qdrant_api_key_of(observed) if _manages_qdrant(cache) else "",
+        postgres_password=postgres_password_of(observed) if _manages_postgres(cache) else "",
+        secret_checksums=_secret_checksums(observed, cache, digest_key),
     )
+
+
+def _manages_qdrant(cache: InferenceCache) -> bool:
+    return cache.spec.stores.qdrant is not None and cache.spec.stores.qdrant.managed is not None
+
+
+def _manages_postgres(cache: InferenceCache) -> bool:
+    return cache.spec.stores.postgres is not None and cache.spec.stores.postgres.managed is not None
 
 
 def _users_acl(cache_id: str, gateway_password: str, operator_password: str) -> str:
@@ -135,8 +147,8 @@ def _users_acl(cache_id: str, gateway_password: str, operator_password: str) -> 
     )
 
 
-def _secret_checksums(observed: Observed, digest_key: str) -> dict[str, str]:
-    """Checksum what gateways read only at start; keyed, so that annotations tell nothing about it.
+def _secret_checksums(observed: Observed, cache: InferenceCache, digest_key: str) -> dict[str, str]:
+    """Checksum what gateways and stores read only at start; keyed, so that annotations tell nothing about it.
 
     API keys are left out: gateways read them anew whenever the mounted file changes.
     """
@@ -144,6 +156,10 @@ def _secret_checksums(observed: Observed, digest_key: str) -> dict[str, str]:
     values["keys"] = digest_key.encode()
     if ("redis" not in values) and (credentials := redis_credentials_of(observed)):
         values["redis"] = credentials.gateway_password.encode()
+    if _manages_qdrant(cache):
+        values["qdrant"] = qdrant_api_key_of(observed).encode()
+    if _manages_postgres(cache):
+        values["postgres"] = postgres_password_of(observed).encode()
     return {
         mount: hmac.new(digest_key.encode(), mount.encode() + b"\0" + value, hashlib.sha256).hexdigest()[:16]
         for mount, value in values.items()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from cachewright.api.conditions import ConditionType, Reason
+from cachewright.api.names import postgres_name, qdrant_name
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan, StoreFinding
 from cachewright.render.metadata import gateway_name, redis_name
+
+MANAGED_STORES: Final[Mapping[str, Callable[[str], str]]] = {
+    "redis": redis_name,
+    "qdrant": qdrant_name,
+    "postgres": postgres_name,
+}
+"""By field of `spec.stores`: how everything of such a store is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +102,26 @@ def gateway_part(observed: Observed, plan: Plan) -> Part:
 
 
 def _managed_store_waiting(observed: Observed) -> str | None:
-    """Say what a managed store waits for; None where it runs, or is external."""
-    spec = (observed.document.get("spec") or {}).get("stores") or {}
-    if "managed" not in (spec.get("redis") or {}):
-        return None
-    live = observed.children.get(("StatefulSet", redis_name(observed.name)))
-    if live is None:
-        return "The store's StatefulSet is being created."
-    if int((live.get("status") or {}).get("readyReplicas", 0)) < 1:
-        return f"Pod {redis_name(observed.name)}-0 is not ready."
+    """Say what a managed store waits for; None where all run, or are external."""
+    stores = (observed.document.get("spec") or {}).get("stores") or {}
+    for store, name_of in MANAGED_STORES.items():
+        if "managed" not in (stores.get(store) or {}):
+            continue
+        name = name_of(observed.name)
+        live = observed.children.get(("StatefulSet", name))
+        if live is None:
+            return f"The store's StatefulSet {name} is being created."
+        if int((live.get("status") or {}).get("readyReplicas", 0)) < 1:
+            return f"Pod {name}-0 is not ready{_unbound(observed, name)}."
     return None
+
+
+def _unbound(observed: Observed, name: str) -> str:
+    """Name the usual reason of a pod that does not even start."""
+    claim = observed.children.get(("PersistentVolumeClaim", name))
+    if claim is None or (claim.get("status") or {}).get("phase", "Pending") != "Pending":
+        return ""
+    return f": volume claim {name} is not bound"
 
 
 def _is_applied(plan: Plan, live: Manifest) -> bool:

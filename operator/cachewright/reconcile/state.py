@@ -104,6 +104,8 @@ class FreshSecrets:
     admin_token: str = field(repr=False)
     gateway_password: str = field(repr=False)
     operator_password: str = field(repr=False)
+    qdrant_api_key: str = field(repr=False)
+    postgres_password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from cachewright.reconcile.prefix.told import prefix_part
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
 from cachewright.reconcile.rotation_told import rotation_part
 from cachewright.reconcile.serving import in_use
+from cachewright.reconcile.sizes_told import sizes_part
 from cachewright.reconcile.state import Applied, Finding, Manifest, Observed, Plan
 from cachewright.reconcile.timestamps import to_timestamp
 from cachewright.render.metadata import endpoint_url
@@ -35,7 +36,12 @@ def build_status(
     rotation = rotation_part(observed, plan, now, settled)
     if rotation is not None:
         parts.append(rotation)
-    others = (memory_part(observed), calibration_part(plan.cache), prefix_part(observed, plan))
+    others = (
+        memory_part(observed),
+        calibration_part(plan.cache),
+        prefix_part(observed, plan),
+        sizes_part(observed),
+    )
     parts += [part for part in others if part is not None]
     conditions = [_condition(part, before, observed.generation, now) for part in parts]
     status: Manifest = {"observedGeneration": observed.generation, "conditions": conditions}

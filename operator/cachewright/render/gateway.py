@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
-from cachewright.api.names import ANNOTATION_CHECKSUM_PREFIX
+from cachewright.api.names import ANNOTATION_CHECKSUM_PREFIX, postgres_name, qdrant_name
 from cachewright.api.references import SecretKeyRef
 from cachewright.policy.document import POLICY_DATA_KEY
 from cachewright.policy.from_spec import build_policy
@@ -220,7 +220,18 @@ def _config_volumes(cache: InferenceCache) -> list[Manifest]:
         volumes.append(secret_volume("upstream-ca", ca.name, {ca.key: "ca.crt"}))
     if spec.tenancy.source and (api_keys := spec.tenancy.source.api_keys):
         volumes.append(secret_volume("api-keys", api_keys.secret_ref.name, {api_keys.secret_ref.key: "keys"}))
-    return volumes + _vector_volumes(spec)
+    return [*volumes, *managed_volumes(cache), *_vector_volumes(spec)]
+
+
+def managed_volumes(cache: InferenceCache) -> list[Manifest]:
+    """Mount what the operator generated for vector stores that it runs."""
+    name, stores = cache.metadata.name, cache.spec.stores
+    volumes = []
+    if stores.qdrant is not None and stores.qdrant.managed is not None:
+        volumes.append(secret_volume("qdrant", qdrant_name(name), {"api-key": "api-key"}))
+    if stores.postgres is not None and stores.postgres.managed is not None:
+        volumes.append(secret_volume("postgres", postgres_name(name), {"dsn": "dsn"}))
+    return volumes
 
 
 def _vector_volumes(spec: InferenceCacheSpec) -> list[Manifest]:

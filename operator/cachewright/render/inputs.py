@@ -29,7 +29,13 @@ class RenderInputs:
     """Names the digest key without telling it."""
     redis: RedisCredentials | None
     """None for an external store."""
+    qdrant_api_key: str = field(repr=False, default="")
+    """Key of the managed Qdrant, generated once and kept in the Secret `<name>-qdrant`; empty where there is
+    none."""
+    postgres_password: str = field(repr=False, default="")
+    """Of the managed PostgreSQL, generated once and kept in the Secret `<name>-postgres`; empty where there
+    is none."""
     users_acl: str = field(repr=False, default="")
     """ACL file of the managed store."""
     secret_checksums: dict[str, str] = field(default_factory=dict)
-    """Keyed checksum per mounted Secret of the user, by mount name; a change rolls the gateway."""
+    """Keyed checksum per mounted Secret, by mount name; a change rolls what reads it only at start."""

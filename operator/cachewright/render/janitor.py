@@ -11,7 +11,7 @@ from typing import Final
 
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.references import SecretKeyRef
-from cachewright.render.gateway import CONFIG_DIR, GATEWAY_USER
+from cachewright.render.gateway import CONFIG_DIR, GATEWAY_USER, managed_volumes
 from cachewright.render.metadata import (
     Manifest,
     child_labels,
@@ -59,6 +59,7 @@ def build_janitor_job(cache: InferenceCache, settings: RenderSettings) -> Manife
     volumes = [config_volume("policy", gateway_name(name)), config_volume("record", record_name(name))]
     if external is None:
         volumes.append(secret_volume("redis", redis_name(name), {"gateway-url": "url"}))
+    volumes += managed_volumes(cache)
     arguments = ["--timeout", str(JANITOR_SECONDS - 60)]
     return {
         "apiVersion": "batch/v1",

@@ -19,7 +19,7 @@ from cachewright.api.names import (
 
 Manifest = dict[str, Any]
 
-Component = Literal["record", "redis", "gateway", "janitor", "prefix"]
+Component = Literal["record", "redis", "qdrant", "postgres", "gateway", "janitor", "prefix"]
 
 PRODUCT: Final = "cachewright"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from cachewright.api.inference_cache import InferenceCache
-from cachewright.api.names import ANNOTATION_CHECKSUM_PREFIX, LABEL_COMPONENT, LABEL_NAME
+from cachewright.api.names import ANNOTATION_CHECKSUM_PREFIX
 from cachewright.api.quantities import parse_bytes
 from cachewright.api.stores import ManagedRedis
 from cachewright.render.inputs import RedisCredentials, RenderInputs
+from cachewright.render.managed_store import build_store_network_policy, build_store_service
 from cachewright.render.metadata import (
-    PRODUCT,
     Manifest,
     child_metadata,
     redis_name,
@@ -74,16 +74,7 @@ def build_redis_config_map(cache: InferenceCache, managed: ManagedRedis) -> Mani
 
 def build_redis_service(cache: InferenceCache) -> Manifest:
     """Render the address of the store."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": child_metadata(cache, redis_name(cache.metadata.name), "redis"),
-        "spec": {
-            "type": "ClusterIP",
-            "selector": selector_labels(cache, "redis"),
-            "ports": [{"name": "redis", "port": REDIS_PORT, "targetPort": "redis", "protocol": "TCP"}],
-        },
-    }
+    return build_store_service(cache, redis_name(cache.metadata.name), "redis", "redis", REDIS_PORT)
 
 
 def build_redis_stateful_set(
@@ -127,30 +118,7 @@ def build_redis_stateful_set(
 
 def build_redis_network_policy(cache: InferenceCache, settings: RenderSettings) -> Manifest:
     """Let only this cache's gateways and the operator reach the store, and the store reach nobody."""
-    operator_namespace = {"kubernetes.io/metadata.name": settings.operator_namespace}
-    operator_labels = {LABEL_NAME: PRODUCT, LABEL_COMPONENT: "operator"}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": child_metadata(cache, redis_name(cache.metadata.name), "redis"),
-        "spec": {
-            "podSelector": {"matchLabels": selector_labels(cache, "redis")},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [
-                {
-                    "ports": [{"port": REDIS_PORT, "protocol": "TCP"}],
-                    "from": [
-                        {"podSelector": {"matchLabels": selector_labels(cache, "gateway")}},
-                        {"podSelector": {"matchLabels": selector_labels(cache, "janitor")}},
-                        {
-                            "namespaceSelector": {"matchLabels": operator_namespace},
-                            "podSelector": {"matchLabels": operator_labels},
-                        },
-                    ],
-                }
-            ],
-        },
-    }
+    return build_store_network_policy(cache, redis_name(cache.metadata.name), "redis", REDIS_PORT, settings)
 
 
 def container_memory_mebibytes(max_memory_bytes: int) -> int:

@@ -13,6 +13,8 @@ class RenderSettings:
     """The operator's own image carries the gateway too."""
     valkey_image: str = "valkey/valkey:8.1-alpine"
     redis_image: str = "redis:7.4-alpine"
+    qdrant_image: str = "qdrant/qdrant:v1.20.0-unprivileged"
+    postgres_image: str = "pgvector/pgvector:0.8.5-pg18"
     image_pull_policy: str | None = None
     """None leaves the choice to Kubernetes."""
     operator_namespace: str = "cachewright-system"

@@ -1,0 +1,195 @@
+"""Stores with volumes, which the operator runs: crashes between writes, lost credentials, refused changes."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cachewright.kube.events import KubeEvents
+from cachewright.kube.memory import MemoryKube, Place
+from cachewright.kube.protocol import CHILD_KINDS, INFERENCE_CACHES, Manifest
+from cachewright.reconcile.service import Reconciler
+from cachewright.reconcile.settings import OperatorSettings
+from cachewright.stores.memory import MemoryCacheStore
+from tests.support.caches import SPEC, cache_document
+from tests.support.passes import SETTINGS, World
+
+STORES = {**SPEC["stores"], "qdrant": {"managed": {}}, "postgres": {"managed": {"memory": "2Gi"}}}
+LAYERS = {"exact": {}, "semantic": {"store": "Qdrant"}, "embedding": {"cold": "Postgres"}}
+
+
+def document() -> Manifest:
+    """An object with every store managed."""
+    return cache_document(spec={"stores": STORES, "layers": LAYERS, "embedder": {"builtin": {}}})
+
+
+class KilledError(Exception):
+    """Stands for the operator's death before a write."""
+
+
+class KeptStore(MemoryCacheStore):
+    """Keeps what it holds when a connection to it is closed."""
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+class Cluster:
+    """An API server in memory, whose controllers report every pod ready at once."""
+
+    def __init__(self) -> None:
+        self.kube = MemoryKube()
+        self.store = KeptStore(time.time)
+        self.left: int | None = None
+        self.kube.before_write = self._count
+
+    def _count(self, _verb: str, place: Place) -> None:
+        if self.left is not None and place.kind != "Event":
+            self.left -= 1
+            if self.left < 0:
+                raise KilledError(str(place))
+
+    async def settle(self) -> None:
+        """Run passes of a new process until one writes nothing."""
+        ticks = iter(range(0, 100_000, 60))
+        reconciler = Reconciler(
+            kube=self.kube,
+            settings=OperatorSettings(render=SETTINGS),
+            clock=lambda: datetime.now(UTC),
+            events=KubeEvents(self.kube, "test", lambda: datetime.now(UTC)),
+            open_record_store=lambda _url: self.store,
+            monotonic=lambda: float(next(ticks)),
+        )
+        for _ in range(8):
+            before = len(self.kube.writes)
+            await reconciler.reconcile("ml", "demo")
+            if len(self.kube.writes) == before:
+                return
+            await self._report()
+        raise AssertionError("passes do not settle")
+
+    async def _report(self) -> None:
+        left, self.left = self.left, None
+        for kind in CHILD_KINDS:
+            for child in await self.kube.list(kind, "ml"):
+                replicas = child.get("spec", {}).get("replicas")
+                if kind.kind in {"Deployment", "StatefulSet"}:
+                    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+                    status = {"observedGeneration": child["metadata"]["generation"]}
+                    await self.kube.apply_status({**child, "status": status | dict.fromkeys(names, replicas)})
+        self.left = left
+
+    async def children(self) -> set[tuple[str, str]]:
+        """List what was made for the object."""
+        found = [(kind.kind, child) for kind in CHILD_KINDS for child in await self.kube.list(kind, "ml")]
+        return {(kind, child["metadata"]["name"]) for kind, child in found}
+
+
+async def test_a_crash_before_every_write_converges() -> None:
+    """Killed before the first, second, third … write, the next process always ends in the same state."""
+    whole = Cluster()
+    await whole.kube.apply(document())
+    await whole.settle()
+    wanted = await whole.children()
+    assert {name for _, name in wanted} >= {"demo-qdrant", "demo-postgres", "demo-redis", "demo-gateway"}
+    for survived in range(200):
+        cluster = Cluster()
+        await cluster.kube.apply(document())
+        cluster.left = survived
+        try:
+            await cluster.settle()
+        except KilledError:
+            cluster.left = None
+            await cluster.settle()
+        else:
+            break
+        assert await cluster.children() == wanted, survived
+        live = await cluster.kube.get(INFERENCE_CACHES, "ml", "demo")
+        assert live is not None
+        assert live["status"]["conditions"][0]["status"] == "True", survived
+    assert survived > len(wanted), "each child's write was interrupted once"
+
+
+@pytest.fixture
+def world() -> World:
+    """A settled object with every store managed."""
+    made = World(document())
+    made.settle()
+    return made
+
+
+@pytest.mark.parametrize("store", ["qdrant", "postgres"])
+def test_a_lost_credential_rolls_server_and_gateways(world: World, store: str) -> None:
+    """Both read it at start only, so both are started anew with the one that is made in its place."""
+    del world.children["Secret", f"demo-{store}"]
+    applied = world.step().applies
+    rolled = {child["metadata"]["name"] for child in applied if "template" in child.get("spec", {})}
+    assert rolled == {f"demo-{store}", "demo-gateway"}
+
+
+@pytest.mark.parametrize("store", ["qdrant", "postgres"])
+def test_a_store_that_is_taken_out_goes_with_its_volume(world: World, store: str) -> None:
+    """Everything of it is deleted, and nothing of the others."""
+    stores = {name: each for name, each in STORES.items() if name != store}
+    world.change(stores=stores, layers={"exact": {}})
+    planned = world.step()
+    assert {child["metadata"]["name"] for child in planned.deletes} == {f"demo-{store}"}
+    assert "PersistentVolumeClaim" in {child["kind"] for child in planned.deletes}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"external": {"url": "http://q:6333"}}, "spec.stores.qdrant cannot change from managed to external"),
+        ({"managed": {"storage": {"storageClassName": "slow"}}}, "storageClassName cannot change from the"),
+        ({"managed": {"storage": {"size": "1Gi"}}}, "volume claim demo-qdrant asks for 10Gi"),
+    ],
+)
+def test_what_an_older_crd_lets_through_is_refused(world: World, change: dict[str, Any], said: str) -> None:
+    """Ownership, class and a smaller volume change nothing, and the condition says why."""
+    world.change(stores={**STORES, "qdrant": change})
+    planned = world.step()
+    assert not planned.writes
+    assert said in world.condition("Ready")["message"]
+    assert world.condition("Stalled")["reason"] == "ImmutableField"
+
+
+def test_a_store_that_is_not_ready_is_named_with_what_it_waits_for(world: World) -> None:
+    """Each managed store counts, and an unbound volume claim is told where there is one."""
+    world.children["StatefulSet", "demo-postgres"]["status"]["readyReplicas"] = 0
+    world.step()
+    waiting = "Pod demo-postgres-0 is not ready: volume claim demo-postgres is not bound."
+    assert world.condition("StoresReady")["message"] == waiting
+    world.children["PersistentVolumeClaim", "demo-postgres"]["status"] = {"phase": "Bound"}
+    world.step()
+    assert world.condition("StoresReady")["message"] == "Pod demo-postgres-0 is not ready."
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [
+        ({}, "to 10Gi."),
+        (
+            {"conditions": [{"type": "FileSystemResizePending", "status": "True"}]},
+            "to 10Gi; its file system grows when the pod is started next.",
+        ),
+        (
+            {"allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"}},
+            "to 10Gi, which its driver cannot do.",
+        ),
+    ],
+)
+def test_a_volume_that_grows_is_told_with_what_is_in_the_way(
+    world: World, status: Manifest, end: str
+) -> None:
+    """Both sizes, and what the driver says, until they are the same."""
+    claim = world.children["PersistentVolumeClaim", "demo-qdrant"]
+    claim["status"] = {"phase": "Bound", "capacity": {"storage": "5Gi"}, **status}
+    world.step()
+    assert world.condition("StoresSized")["message"] == f"Volume claim demo-qdrant grows from 5Gi {end}"
+    claim["status"]["capacity"]["storage"] = "10240Mi"
+    world.step()
+    assert world.condition("StoresSized")["status"] == "True"
