@@ -12,6 +12,7 @@ from cachewright.keys.credentials import MarkerName
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import KeyspaceState, Record
 from cachewright.keys.scheme import TAGS
+from cachewright.stores.probes import ProbeReport, ProbeState
 from cachewright.stores.protocols import Found, Marks, WriteOutcome
 from tests.stores.conftest import Subject
 from tests.support.waiting import until
@@ -401,3 +402,12 @@ async def test_a_count_begins_anew_after_its_ttl(subject: Subject) -> None:
 
     await until(begins_anew, seconds=5)
     assert (await subject.store.find(name)).value is None
+
+
+async def test_a_report_on_a_layer_stands_until_the_next(subject: Subject) -> None:
+    """Each layer has its own; what was never reported on is left out."""
+    assert await subject.store.read_probes(subject.cache_id, ["Probed", "Exact"]) == {}
+    for state in (ProbeState.STORE, ProbeState.WELL):
+        report = ProbeReport(state, "a problem", "a gateway", 1.5)
+        await subject.store.write_probe(subject.cache_id, "Probed", report)
+        assert await subject.store.read_probes(subject.cache_id, ["Probed", "Exact"]) == {"Probed": report}

@@ -27,6 +27,7 @@ from cachewright.gateway.janitor_embeddings import JanitorEmbeddings
 from cachewright.gateway.janitor_vectors import JanitorVectors
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import Configuration
+from cachewright.gateway.probing import Parts
 from cachewright.gateway.salting import Salting
 from cachewright.gateway.semantic_assembly import SemanticAssembly
 from cachewright.gateway.semantics import Semantics
@@ -129,6 +130,10 @@ class Assembly:
             semantics=semantics,
             salting=self._make_salting(configuration),
         )
+
+    def parts(self, serving: Serving) -> Parts:
+        """Return what the layers of the configuration in use consist of, for whoever tries them."""
+        return Parts(serving, self._semantic.vectors, self._semantic.space, self._embedding.cold)
 
     async def warm(self) -> None:
         """Open connections and bring the record before requests need them.

@@ -54,7 +54,12 @@ def run(options: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT and return the exit code."""
     configure_logs(options.log_format, options.log_level)
     settings = GatewaySettings(
-        options.config_dir, options.host, options.port, options.management_port, options.admin_port
+        options.config_dir,
+        options.host,
+        options.port,
+        options.management_port,
+        options.admin_port,
+        probes=True,
     )
     uvloop.run(_serve(settings))
     return 0

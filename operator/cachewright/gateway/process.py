@@ -27,6 +27,7 @@ from cachewright.gateway.janitor import JanitorDuty
 from cachewright.gateway.management import ManagementApp
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.gateway.mounts import ADMIN, CONFIGURATION, RECORD, Mounts, Signature
+from cachewright.gateway.probing import Parts, ProbeDuty
 from cachewright.gateway.throttle import Throttle
 from cachewright.gateway.write_queue import WriteQueue
 from cachewright.keys.record import Record
@@ -60,6 +61,8 @@ class GatewaySettings:
     management_port: int
     admin_port: int | None = None
     """None: not opened; else opened where a token is mounted."""
+    probes: bool = False
+    """True: layers are tried now and then, and what came of it is left in the store for the operator."""
     lame_duck_seconds: float = 3.0
     """How long requests are still taken after SIGTERM, until every balancer has heard of it."""
 
@@ -78,6 +81,7 @@ class GatewayProcess:
         self._flow = Flow(self.metrics, self._writes, self._semantic_writes)
         self._assembly = Assembly(self.metrics, self._throttle)
         self.janitor = JanitorDuty(self._janitor_and_record, self.metrics, self._throttle)
+        self.probing = ProbeDuty(self._parts_and_record)
         self._record: Record | None = None
         """The mounted record as last read; what is known may be newer."""
         self._admin_token: bytes | None = None
@@ -103,7 +107,9 @@ class GatewayProcess:
             for app, port in apps
         ]
         self._tasks = [asyncio.create_task(server.serve()) for server in self._servers]
-        watching = (self._watch(), self._watch_store(), self.janitor.run())
+        watching = [self._watch(), self._watch_store(), self.janitor.run()]
+        if self._settings.probes:
+            watching.append(self.probing.run())
         self._tasks += [asyncio.create_task(each) for each in watching]
         self._awaiting_store = asyncio.create_task(self._await_store())
         while not all(server.started for server in self._servers):
@@ -211,6 +217,13 @@ class GatewayProcess:
             return None
         record = self._assembly.known_record(serving.policy.cache_id).best
         return None if record is None else (serving.janitor, record)
+
+    def _parts_and_record(self) -> tuple[Parts, Record] | None:
+        serving = self._flow.serving
+        if serving is None:
+            return None
+        record = self._assembly.known_record(serving.policy.cache_id).best
+        return None if record is None else (self._assembly.parts(serving), record)
 
     def _admin_app(self) -> AdminApp:
         def state() -> AdminState | None:

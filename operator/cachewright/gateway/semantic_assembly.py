@@ -106,6 +106,11 @@ class SemanticAssembly:
         """The vector store in use; None where the layer is off."""
         return self._vectors.store if self._vectors else None
 
+    @property
+    def space(self) -> OpenSpace | None:
+        """The space in use; None where the layer is off."""
+        return self._vectors.space if self._vectors else None
+
     async def aclose(self) -> None:
         """Close all connections."""
         if self._vectors is not None:

@@ -54,6 +54,11 @@ def janitor_key(cache_id: str) -> str:
     return f"{{{KEY_SCHEME}:{cache_id}:{TAGS[0]}}}:janitor"
 
 
+def probes_key(cache_id: str) -> str:
+    """Name the hash in which gateways report on their layers."""
+    return f"{{{KEY_SCHEME}:{cache_id}:{TAGS[0]}}}:probes"
+
+
 def janitor_lock_key(cache_id: str) -> str:
     """Name the lock that makes one gateway of many the janitor."""
     return f"{janitor_key(cache_id)}:lock"

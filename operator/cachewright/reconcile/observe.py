@@ -44,7 +44,7 @@ from cachewright.reconcile.state import (
     StoreState,
 )
 from cachewright.reconcile.store_checks import StoreChecks, reason_of
-from cachewright.reconcile.store_targets import StoreTargets, has_external_stores, store_targets
+from cachewright.reconcile.store_targets import StoreTargets, must_ask, store_targets
 from cachewright.reconcile.wanted_record import template_digest
 from cachewright.render.children import expected_names
 from cachewright.render.metadata import PRODUCT, prefix_name, record_name, redis_name
@@ -101,7 +101,7 @@ async def observe(
         template=template,
         rivals=rivals,
         checks=checks,
-        has_external_stores=spec is not None and has_external_stores(spec),
+        must_ask=spec is not None and must_ask(spec),
     )
 
 
@@ -282,8 +282,9 @@ async def _store_state(
             past = record.in_state(KeyspaceState.DELETING) if record is not None else ()
             deleting = {each.keyspace for each in past}
             reclaims = await store.read_reclaims(cache_id, deleting)
+            probes = await store.read_probes(cache_id, record.layers if record is not None else ())
             server = await store.read_server()
-            return StoreState(record=copy, reclaims=reclaims, asked=True, server=server)
+            return StoreState(record=copy, reclaims=reclaims, asked=True, probes=probes, server=server)
     except TimeoutError:
         return StoreState(error=f"no answer within {settings.store_timeout_seconds:g} s", asked=True)
     except (StoreError, InvalidInput) as e:

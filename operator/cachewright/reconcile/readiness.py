@@ -33,12 +33,17 @@ class Part:
     """True while a rollout is under way."""
 
 
-def stores_part(observed: Observed, plan: Plan, applied: Applied) -> Part:
-    """Tell whether the stores can do their part, and Redis holds the record at its revision."""
+def stores_part(
+    observed: Observed, plan: Plan, applied: Applied, layers: tuple[StoreFinding, ...] = ()
+) -> Part:
+    """Tell whether the stores can do their part, and Redis holds the record at its revision.
+
+    `layers` is what gateways found wrong with what they keep there.
+    """
     waiting = _managed_store_waiting(observed)
     if waiting is not None:
         return _stores("False", Reason.STORE_UNREADY, waiting)
-    findings = (*_redis_findings(observed, applied), *observed.checks)
+    findings = (*_redis_findings(observed, applied), *observed.checks, *layers)
     severe = next((finding for finding in findings if not finding.serves), None)
     if severe is not None:
         return _found(severe)

@@ -25,6 +25,7 @@ from cachewright.reconcile.deletion import Deletion
 from cachewright.reconcile.finalizer import has_finalizer
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
+from cachewright.reconcile.probes_told import fresh_probes
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.rotation import has_spare
 from cachewright.reconcile.settings import OperatorSettings
@@ -32,6 +33,7 @@ from cachewright.reconcile.settling import Settling
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
 from cachewright.reconcile.status import build_status, is_same_status, status_manifest
 from cachewright.reconcile.store_checks import StoreChecks
+from cachewright.stores.probes import ProbeState
 
 log = structlog.get_logger(__name__)
 
@@ -155,11 +157,14 @@ class Reconciler:
             waits.append(self.settings.memory_seconds)
         if observed.workload is not None and observed.workload.problem:
             waits.append(self.settings.retry_workload_seconds)
-        if observed.has_external_stores:
+        if observed.must_ask:
             waits.append(self.settings.check_stores_seconds)
+        probes = fresh_probes(observed, self.clock())
+        failing = any(report.state is not ProbeState.WELL for report in probes.values())
         if (
             observed.store.error
             or observed.checks
+            or failing
             or applied.store_error
             or (planned.writes and planned.publish is None)
         ):

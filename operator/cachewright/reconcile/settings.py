@@ -15,7 +15,7 @@ class OperatorSettings:
     retry_store_seconds: float = 5.0
     """How soon a store that did not answer is tried again."""
     check_stores_seconds: float = 60.0
-    """How soon external stores that are well are asked again; what happens to them makes no event."""
+    """How soon external stores and embedders that are well are asked about again, for want of events."""
     switch_seconds: float = 2.0
     """How long after a switch reached the store status tells of it: gateways serve copies from their memory
     for up to a second, and reading marks takes them a moment."""

@@ -20,6 +20,7 @@ from cachewright.keys.record import Record
 from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.workload import WorkloadSeen
+from cachewright.stores.probes import ProbeReport
 from cachewright.stores.protocols import ServerFacts
 from cachewright.stores.reclaim import ReclaimReport
 
@@ -73,6 +74,8 @@ class StoreState:
     """False while there is nothing to ask yet: no pod, no URL."""
     reason: Reason = Reason.STORE_UNREACHABLE
     """What kind of trouble `error` tells of."""
+    probes: Mapping[str, ProbeReport] = field(default_factory=dict)
+    """What gateways found when they tried their layers, by layer."""
     server: ServerFacts | None = None
     """What it says of itself; None where it was not asked, or may not be."""
 
@@ -141,8 +144,8 @@ class Observed:
     """Older objects that hold the cache id which this one wants to adopt."""
     checks: tuple[StoreFinding, ...] = ()
     """What is wrong with the stores beside Redis."""
-    has_external_stores: bool = False
-    """True where others run a store: what happens to it is seen only by asking."""
+    must_ask: bool = False
+    """True where something may fail that no event tells of: it is seen only by asking."""
     watched: frozenset[Reference] = frozenset()
     """What was looked at beyond the object's own children, and must be watched for changes."""
 

@@ -15,6 +15,7 @@ from cachewright.keys.record import KeyspaceState, Record
 from cachewright.reconcile.calibration_told import calibration_part
 from cachewright.reconcile.memory_told import memory_part
 from cachewright.reconcile.prefix.told import prefix_part
+from cachewright.reconcile.probes_told import embedder_part, fresh_probes, layer_findings
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
 from cachewright.reconcile.rotation_told import rotation_part
 from cachewright.reconcile.serving import in_use
@@ -32,7 +33,7 @@ def build_status(
 ) -> Manifest:
     """Build the whole status of ours; `settled` tells whether no gateway serves older keyspaces any more."""
     before = observed.document.get("status") or {}
-    parts = _parts(observed, plan, applied)
+    parts = _parts(observed, plan, applied, now)
     rotation = rotation_part(observed, plan, now, settled)
     if rotation is not None:
         parts.append(rotation)
@@ -93,25 +94,27 @@ def is_same_status(before: Manifest | None, after: Manifest) -> bool:
     }
 
 
-def _parts(observed: Observed, plan: Plan, applied: Applied) -> list[Part]:
-    stores = stores_part(observed, plan, applied)
+def _parts(observed: Observed, plan: Plan, applied: Applied, now: datetime) -> list[Part]:
+    stores = stores_part(observed, plan, applied, tuple(layer_findings(fresh_probes(observed, now))))
     gateway = gateway_part(observed, plan)
+    embedder = embedder_part(observed, plan, now)
+    told = [stores, gateway, *([embedder] if embedder is not None else [])]
     problem = plan.blocked or applied.error
-    parts = [_ready(plan, problem, stores, gateway), stores, gateway]
+    parts = [_ready(plan, problem, told), *told]
     if problem is not None and problem.stalled:
         parts.append(Part(ConditionType.STALLED, "True", problem.reason, problem.message))
-    elif _is_reconciling(plan, problem, stores, gateway):
-        cause = gateway if stores.serves else stores
+    elif _is_reconciling(plan, problem, told):
+        cause = next((part for part in told if not part.serves), gateway)
         reason, message = (problem.reason, problem.message) if problem else (cause.reason, cause.message)
         parts.append(Part(ConditionType.RECONCILING, "True", reason, message))
     return parts
 
 
-def _ready(plan: Plan, problem: Finding | None, stores: Part, gateway: Part) -> Part:
+def _ready(plan: Plan, problem: Finding | None, told: list[Part]) -> Part:
     """Ready tells whether the endpoint serves this spec; a rollout that still serves stays ready."""
     if problem is not None and problem.reason is not Reason.SUSPENDED:
         return Part(ConditionType.READY, "False", problem.reason, problem.message)
-    waiting = next((part for part in (stores, gateway) if not part.serves), None)
+    waiting = next((part for part in told if not part.serves), None)
     status: Literal["True", "False"] = "True" if waiting is None else "False"
     if problem is not None:
         return Part(ConditionType.READY, status, problem.reason, problem.message)
@@ -129,12 +132,15 @@ def _ready_message(plan: Plan) -> str:
     return f"Answers of {model}{version} are cached."
 
 
-def _is_reconciling(plan: Plan, problem: Finding | None, stores: Part, gateway: Part) -> bool:
+def _is_reconciling(plan: Plan, problem: Finding | None, told: list[Part]) -> bool:
     if plan.blocked is not None:
         return False
     # A record alone may change whenever a pod comes or goes, for as long as a rollout takes.
     writes = bool(plan.applies or plan.deletes)
-    return problem is not None or writes or not stores.serves or gateway.in_progress
+    # A gateway that was scaled to nothing does not serve, and nobody is at work on it.
+    others = [part for part in told if part.type is not ConditionType.GATEWAY_READY]
+    at_work = any(part.in_progress for part in told) or not all(part.serves for part in others)
+    return problem is not None or writes or at_work
 
 
 def _condition(part: Part, before: Manifest, generation: int, now: datetime) -> dict[str, Any]:

@@ -13,11 +13,11 @@ GATEWAY_CONNECTIONS: Final = 8
 """What one gateway opens at most for one layer; `stores.postgres_link` holds it to that."""
 
 
-def has_external_stores(spec: InferenceCacheSpec) -> bool:
-    """Tell whether others run any store of a spec."""
+def must_ask(spec: InferenceCacheSpec) -> bool:
+    """Tell whether a spec has what may fail unseen: an embedder, or a store that others run."""
     stores = spec.stores
     vectors = [store.external for store in (stores.qdrant, stores.postgres) if store is not None]
-    return stores.redis.external is not None or any(vectors)
+    return stores.redis.external is not None or any(vectors) or spec.embedder is not None
 
 
 @dataclass(frozen=True, slots=True)

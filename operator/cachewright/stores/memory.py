@@ -6,7 +6,7 @@ It keeps the same promises as Redis (the contract suite runs on both) and loses 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,7 @@ from cachewright.keys.permission import WritePermission
 from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
 from cachewright.stores.memory_reclaim import MemoryReclaimStore
+from cachewright.stores.probes import ProbeReport
 from cachewright.stores.protocols import (
     Found,
     KeyListener,
@@ -70,6 +71,8 @@ class MemoryCacheStore(MemoryReclaimStore):
     """End of life by cache."""
     _sweeps: dict[str, tuple[SweepReport, float]] = field(default_factory=dict)
     """The last report, and when the next sweep is due, by cache."""
+    _probes: dict[str, dict[str, ProbeReport]] = field(default_factory=dict)
+    """By cache, then by layer."""
     _listeners: list[tuple[str, KeyListener]] = field(default_factory=list)
 
     async def read_record(self, cache_id: str) -> Record | None:
@@ -98,6 +101,15 @@ class MemoryCacheStore(MemoryReclaimStore):
             self._tell(cache_id, [record_key(cache_id, tag) for tag in TAGS])
         self._heartbeats[cache_id] = self.clock() + seconds
         return True
+
+    async def read_probes(self, cache_id: str, layers: Collection[str]) -> dict[str, ProbeReport]:
+        """Read the reports on these layers."""
+        reports = self._probes.get(cache_id, {})
+        return {layer: reports[layer] for layer in layers if layer in reports}
+
+    async def write_probe(self, cache_id: str, layer: str, report: ProbeReport) -> None:
+        """Leave a report on a layer."""
+        self._probes.setdefault(cache_id, {})[layer] = report
 
     async def read_server(self) -> ServerFacts | None:
         """Say nothing: there is no server."""
@@ -249,6 +261,7 @@ class MemoryCacheStore(MemoryReclaimStore):
         self._reclaims.clear()
         self._heartbeats.clear()
         self._sweeps.clear()
+        self._probes.clear()
         for _, listener in self._listeners:
             listener.keys_lost()
 

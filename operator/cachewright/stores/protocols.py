@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from cachewright.keys.credentials import MarkerName
 from cachewright.keys.digest import EntryName
 from cachewright.keys.record import Record
+from cachewright.stores.probes import ProbeReports, ProbeStore
 from cachewright.stores.reclaim import ReclaimReports, ReclaimStore
 
 _BEGINNING_BITS: Final = 48
@@ -101,7 +102,7 @@ class ServerFacts:
         return self.eviction_policy.startswith("allkeys-")
 
 
-class RecordStore(ReclaimReports, Protocol):
+class RecordStore(ReclaimReports, ProbeReports, Protocol):
     """The broadcast copy of the record: one copy under each of the 64 hash tags of a cache."""
 
     async def read_record(self, cache_id: str) -> Record | None:
@@ -263,6 +264,7 @@ class CacheStore(
     HeadStore,
     LockStore,
     MarkerStore,
+    ProbeStore,
     RecordStore,
     ReclaimStore,
     TicketStore,

@@ -15,6 +15,7 @@ from cachewright.keys.record import Record
 from cachewright.keys.scheme import TAGS
 from cachewright.stores.protocols import RecordStore, beginning_of_changes, step_of_changes
 from cachewright.stores.redis_client import RedisLink, open_link
+from cachewright.stores.redis_probes import RedisProbeStore
 from cachewright.stores.redis_reclaim import RedisReclaimReports
 from cachewright.stores.redis_scripts import BEAT, PUBLISH_RECORD
 from cachewright.stores.redis_server import RedisServerFacts
@@ -22,7 +23,7 @@ from cachewright.stores.redis_server import RedisServerFacts
 _OPERATOR_CONNECTIONS: Final = 2
 
 
-class RedisRecordStore(RedisReclaimReports, RedisServerFacts):
+class RedisRecordStore(RedisProbeStore, RedisReclaimReports, RedisServerFacts):
     """RecordStore on Redis or Valkey."""
 
     def __init__(self, link: RedisLink) -> None:
