@@ -37,7 +37,7 @@ from cachewright.kube.protocol import (
 )
 from cachewright.layers.breaker import Breaker
 from cachewright.layers.exact import ExactLayer, ExactSettings, Hit, Miss
-from cachewright.layers.janitor import Janitor, JanitorSettings, Removal
+from cachewright.layers.janitor import Drop, Janitor, JanitorSettings, Removal
 from cachewright.layers.known_record import KnownRecord
 from cachewright.reconcile.known_record import parse_record
 from cachewright.reconcile.service import Reconciler
@@ -116,6 +116,8 @@ class RotationWorld:
     namespace: str
     dies_after: int | None = None
     """Each operator process dies after so many writes; None where none dies."""
+    drops: dict[str, Drop] = field(default_factory=dict)
+    """What the janitor has to call besides emptying Redis, by layer."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     pods: dict[str, Manifest] = field(default_factory=dict)
     """By version of the engine that each runs."""
@@ -199,6 +201,13 @@ class RotationWorld:
             },
         }
         self.pods[version] = await self.create(pod, PODS)
+
+    async def roll(self, before: str, after: str) -> None:
+        """Bump the version and replace the pod, and let the operator see both."""
+        await self.edit(version=after)
+        await self.start(after)
+        await self.stop(before)
+        await self.settle()
 
     async def stop(self, version: str) -> None:
         """Let it go."""
@@ -338,7 +347,7 @@ class RotationWorld:
         if not record.in_state(KeyspaceState.DELETING):
             return
         before = await self._stored(record)
-        settings = JanitorSettings(record.cache_id, 1e6, 3600.0)
+        settings = JanitorSettings(record.cache_id, 1e6, 3600.0, self.drops)
         await Janitor(self.store, settings, Unheard(), time.monotonic, time.time).work(record)
         assert await self._stored(record) == before, "the janitor took entries that are in use"
 
