@@ -9,7 +9,8 @@ What must hold, whatever the order:
 - what was retracted or removed is never served once that is done;
 - a keyspace that went out of use is never served once the switch is done, unless it is in use again;
 - a keyspace never holds the answer of another version of the model than its own;
-- a keyspace that was given up is never served again.
+- a keyspace that was given up is never served again;
+- a sweep, which drops counters that it takes for needless, brings nothing of this back.
 
 Two things are taken for granted about time: gateways look at the store each second, so within the two that a
 change takes to be done, and before the operator comes back from a failover; and no store fails over in the
@@ -20,7 +21,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -33,8 +35,11 @@ from cachewright.layers.exact import ExactLayer, ExactSettings, Hit, Miss
 from cachewright.layers.known_marks import KnownMarks
 from cachewright.layers.known_record import KnownRecord
 from cachewright.layers.local import LocalCache, LocalSettings
+from cachewright.layers.pace import Pace
 from cachewright.layers.retraction import retract
+from cachewright.layers.sweep import Sweep
 from cachewright.stores.protocols import CacheStore
+from cachewright.stores.reclaim import Page
 from tests.stores.backdoors import Backdoor
 from tests.stores.model_operator import DONE_SECONDS, Done, ModelOperator
 
@@ -85,6 +90,20 @@ class GatedStore:
             return result
 
         return held_up
+
+    async def walk(self, *arguments: Any) -> AsyncGenerator[Page, None]:
+        """Walk, held up before each step."""
+        async with aclosing(self._inner.walk(*arguments)) as pages:
+            while True:
+                await self._world.turn()
+                self._world.working += 1
+                try:
+                    page = await anext(pages, None)
+                finally:
+                    self._world.working -= 1
+                if page is None:
+                    return
+                yield page
 
 
 @dataclass
@@ -157,6 +176,7 @@ class World:
 
     def note(self, call: str) -> None:
         """Number what the store has just carried out."""
+        self.count(call)
         if call in {"raise_generations", "remove"}:
             self.changes += 1
             self._numbers[asyncio.current_task()] = self.changes
@@ -238,6 +258,18 @@ class World:
         await self._two_seconds(DONE_SECONDS)
         self.done.append(Done(self.now, level, name.key))
 
+    async def sweep(self) -> None:
+        """Do the janitor's work twice: what the first walk removes, the second finds gone."""
+        for _ in range(2):
+            pace = Pace(1e9, self.clock, _at_once)
+            sweep = Sweep(self.store, self.operator.record, pace, looks_inside=True)
+            await sweep.run(self._progress)
+            self.count("sweeps")
+
+    async def _progress(self, removed: int) -> None:
+        if removed:
+            self.count("sweeps that removed")
+
     async def read_marks(self, number: int) -> None:
         """Do one round of a gateway's upkeep."""
         local, started = self.gateways[number].local, self.now
@@ -276,7 +308,8 @@ class World:
 
     def _step(self, byte: int) -> None:
         for bound, take in (
-            (115, self._go_on),
+            (107, self._go_on),
+            (115, lambda _: self._begin(self.sweep())),
             (164, lambda byte: self._begin(self.ask(byte % 2, QUESTIONS[byte // 2 % 2]))),
             (176, self._let_time_pass),
             (188, lambda byte: self._begin(self.read_marks(byte % 2))),
@@ -315,3 +348,7 @@ class World:
                 self.backdoor.go_back()
                 self.count("failovers")
             await self.look_around()
+
+
+async def _at_once(_seconds: float) -> None:
+    """Stand in for a pause."""

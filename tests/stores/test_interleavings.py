@@ -41,6 +41,7 @@ HAPPENS = (
     "rollouts missed",
     "rollbacks",
     "failovers",
+    "sweeps",
 )
 """What all schedules together must have come to, or they tried nothing."""
 
