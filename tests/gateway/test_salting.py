@@ -191,3 +191,12 @@ async def test_an_error_that_quotes_the_request_hides_its_salt(mounts: Gateway, 
             answered = await mounts.call(temperature=temperature)
             assert (answered.status, answered.json()["cache_salt"]) == (422, "*" * 43)
             assert json.loads(upstream.requests[-1].body)["cache_salt"] != "*" * 43
+
+
+async def test_the_layer_cannot_be_retracted(gateway: Gateway) -> None:
+    """What it would take is in the engines; to say that it was done would be a lie."""
+    refused = await gateway.admin("/retract", {"layer": "Prefix", "dryRun": True})
+    assert refused.status == 400
+    assert b"has the layers Exact" in refused.body
+    counted = (await gateway.admin("/retract", {"all": True, "dryRun": True})).json()
+    assert [each["layer"] for each in counted["keyspaces"]] == ["Exact"]

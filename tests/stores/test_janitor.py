@@ -267,6 +267,19 @@ async def test_what_lies_elsewhere_goes_too(memory: World) -> None:
     assert done.state is ReclaimState.DONE
 
 
+async def test_a_keyspace_of_salts_is_done_without_a_walk(memory: World) -> None:
+    """What it names lies in the engines: nothing is looked for under it, and the record may forget it."""
+    salts = await memory.switch("a", "Prefix")
+    await memory.fill(salts, 3)
+    await memory.switch("b", "Prefix")
+    await memory.give_up(KeyspaceState.DELETING, salts, layer="Prefix")
+    await memory.janitor().work(memory.record)
+    done = await memory.report(salts)
+    assert done is not None
+    assert done.state is ReclaimState.DONE
+    assert Removal.KEYSPACE not in memory.notes.keys
+
+
 async def test_a_failure_is_reported_and_tried_again(memory: World) -> None:
     """Until then it stands, others are reclaimed meanwhile, and the next try comes after a pause."""
     semantic, exact = await memory.switch("a", "Semantic"), await memory.switch("b")

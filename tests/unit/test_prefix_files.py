@@ -155,3 +155,10 @@ def test_the_file_stays_as_it_is_until_settings_change_and_goes_with_the_layer()
     passes.change(layers={"exact": {}})
     passes.settle()
     assert identity not in passes.children
+
+
+def test_an_engine_that_heeds_no_salt_is_told() -> None:
+    """Tenants would share its cache though the object wants them apart; saying so in it settles that."""
+    old = {"engine": "SGLang", "engineVersion": "0.5.10"}
+    assert told(prefix_cache(**old), pod("--config", PATH)).startswith("False TenantsNotApart: ")
+    assert told(prefix_cache(**old, tenantSalt=False), pod("--config", PATH)).startswith("True Ready: ")
