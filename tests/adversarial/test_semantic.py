@@ -44,7 +44,7 @@ async def test_structure_alone_keeps_answers_apart(gateway: SemanticGateway) -> 
         async def is_idle() -> bool:
             return await gateway.metric("cachewright_semantic_write_queue_depth") == 0
 
-        await until(is_idle, seconds=10)
+        await until(is_idle)
 
     results = await run_cases(gateway.url, load_cases(), settle=settle)
     assert [r.case.id for r in results if r.is_wrong and r.case.kind not in FUZZY] == []

@@ -14,7 +14,7 @@ from cachewright.api.guard import DEFAULT_GUARD
 from cachewright.keys.embedding_identity import EmbeddingIdentity
 from cachewright.policy.document import EmbedderPolicy, SemanticPolicy
 from tests.embedders.server import DIMENSIONS, EmbeddingServer
-from tests.gateway.harness import Answered, Gateway
+from tests.gateway.harness import UNHURRIED_SECONDS, Answered, Gateway
 from tests.support.redis_servers import RedisServer
 from tests.support.vectors import random_vector
 from tests.support.waiting import until
@@ -55,7 +55,7 @@ class SemanticGateway(Gateway):
         identity = EmbeddingIdentity("endpoint", "stub", "1", DIMENSIONS, 16_384)
         self.enact(
             routes=(route,),
-            embedder=EmbedderPolicy(url=embeddings.url, identity=identity, timeout_seconds=5),
+            embedder=EmbedderPolicy(url=embeddings.url, identity=identity, timeout_seconds=UNHURRIED_SECONDS),
             semantic=SemanticPolicy(
                 binding=BINDING,
                 mode="Serve",
@@ -80,7 +80,7 @@ class SemanticGateway(Gateway):
             stored = await self.metric("cachewright_semantic_stored_total")
             return stored + await self.metric("cachewright_semantic_not_stored_total") >= number
 
-        await until(is_kept, seconds=10)
+        await until(is_kept)
 
 
 @asynccontextmanager

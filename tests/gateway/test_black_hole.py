@@ -33,7 +33,7 @@ async def warm(gateway: Gateway) -> None:
         await gateway.call()
         return await gateway.metric("cachewright_requests_total", layer="local", outcome="hit") >= 1
 
-    await until(is_local, seconds=10)
+    await until(is_local)
 
 
 async def uses_its_store(gateway: Gateway) -> None:
@@ -42,7 +42,7 @@ async def uses_its_store(gateway: Gateway) -> None:
     async def is_used() -> bool:
         return (await gateway.call()).reason != "store"
 
-    await until(is_used, seconds=15)
+    await until(is_used)
 
 
 async def test_nothing_old_is_served_after_a_switch(
@@ -146,7 +146,7 @@ async def test_a_late_write_of_a_gateway_that_gave_up_is_dropped(tmp_path: Path,
             async def gave_up() -> bool:
                 return await gateway.metric("cachewright_not_stored_total", reason="store") >= 1
 
-            await until(gave_up, seconds=10)
+            await until(gave_up)
             store = open_cache_store(redis.url("operator"))
             await store.publish_record(gateway.rotate())
             await store.aclose()

@@ -22,7 +22,7 @@ async def warm(gateway: Gateway) -> None:
     async def is_hit() -> bool:
         return (await gateway.call()).is_hit
 
-    await until(is_hit, seconds=5)
+    await until(is_hit)
 
 
 async def test_an_answer_older_than_max_age_is_fetched_anew(gateway: Gateway, engine: Engine) -> None:
@@ -37,14 +37,14 @@ async def test_an_answer_older_than_max_age_is_fetched_anew(gateway: Gateway, en
         refused.append(answer)
         return not answer.is_hit
 
-    await until(is_too_old, seconds=10)
+    await until(is_too_old)
     assert "; fwd=request; detail=client" in refused[-1].cache
     assert engine.calls[CHAT] == before + 1
 
     async def is_young() -> bool:
         return (await ask(gateway, "max-age=1")).is_hit
 
-    await until(is_young, seconds=5)
+    await until(is_young)
 
 
 @pytest.mark.parametrize("control", ["max-age=0", "max-age=soon", "no-cache, max-age=3600"])

@@ -95,7 +95,7 @@ async def test_a_success_counts_here_at_once_and_everywhere_soon(world: World, s
     """For this credential alone."""
     world.first.heard(GOOD, status)
     assert await world.first.is_accepted(GOOD)
-    await until(accepted_by(world.second), seconds=5)
+    await until(accepted_by(world.second))
     assert not await world.second.is_accepted(b"Bearer sk-bad")
 
 
@@ -103,7 +103,7 @@ async def test_it_ends_with_the_ttl_of_the_last_success_everywhere(world: World)
     """Hits prolong nothing, and a replica that learns of it late counts from the success."""
     world.first.heard(GOOD, 200)
     world.now += 50
-    await until(accepted_by(world.second), seconds=5)
+    await until(accepted_by(world.second))
     world.now += 9
     assert await world.first.is_accepted(GOOD)
     assert await world.second.is_accepted(GOOD)
@@ -116,7 +116,7 @@ async def test_each_success_prolongs_it(world: World) -> None:
     """For the whole TTL again."""
     for _ in range(3):
         world.first.heard(GOOD, 200)
-        await until(accepted_by(world.replica()), seconds=5)
+        await until(accepted_by(world.replica()))
         world.now += 59
         assert await world.first.is_accepted(GOOD)
         assert await world.replica().is_accepted(GOOD)
@@ -134,12 +134,12 @@ async def test_many_successes_are_told_to_the_store_once(world: World) -> None:
 async def test_a_refusal_is_known_here_at_once_and_in_the_store_soon(world: World, status: int) -> None:
     """A replica that asks the store afterwards does not serve it either."""
     world.first.heard(GOOD, 200)
-    await until(accepted_by(world.replica()), seconds=5)
+    await until(accepted_by(world.replica()))
     world.first.heard(GOOD, status)
-    await until(accepted_by(world.first, wanted=False), seconds=5)
+    await until(accepted_by(world.first, wanted=False))
     assert not await world.second.is_accepted(GOOD)
     world.first.heard(GOOD, 200)
-    await until(accepted_by(world.second), seconds=5)
+    await until(accepted_by(world.second))
 
 
 @pytest.mark.parametrize("change", ["error", "frozen", "breaker"])
@@ -159,7 +159,7 @@ async def test_a_store_in_trouble_accepts_nobody_and_delays_nobody(world: World,
 async def test_another_upstream_or_ttl_starts_anew(world: World) -> None:
     """What one upstream accepts says nothing of another."""
     world.first.heard(GOOD, 200)
-    await until(accepted_by(world.second), seconds=5)
+    await until(accepted_by(world.second))
     for settings in (
         CredentialSettings("c" * 16, "other", 60, 5),
         CredentialSettings("c" * 16, "binding", 61, 5),

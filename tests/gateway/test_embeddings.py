@@ -27,7 +27,7 @@ from cachewright.policy.document import EmbedderPolicy, EmbeddingPolicy, Postgre
 from cachewright.stores.redis_entries import open_cache_store
 from e2e.engine import Engine
 from tests.embedders.server import DIMENSIONS, EmbeddingServer, vector_of
-from tests.gateway.harness import TENANT, Answered, Gateway, root_client, running
+from tests.gateway.harness import TENANT, UNHURRIED_SECONDS, Answered, Gateway, root_client, running
 from tests.support.postgres_servers import PostgresServer
 from tests.support.redis_servers import RedisServer
 from tests.support.waiting import until
@@ -68,7 +68,7 @@ async def gateway(embedding: Gateway, server: EmbeddingServer) -> AsyncIterator[
 def declare(gateway: Gateway, server: EmbeddingServer, **changes: Any) -> None:
     """Give a gateway the layer and its keyspace."""
     gateway.enact(
-        embedder=EmbedderPolicy(url=server.url, identity=IDENTITY, timeout_seconds=5),
+        embedder=EmbedderPolicy(url=server.url, identity=IDENTITY, timeout_seconds=UNHURRIED_SECONDS),
         embedding=EmbeddingPolicy(binding="e-binding", hot_ttl_seconds=3600, shared=False, cold=False),
     )
     if changes:

@@ -72,7 +72,7 @@ async def stored(gateway: Gateway, path: str, **changes: Any) -> Answered:
         last[:] = [await ask(gateway, path, **changes)]
         return last[0].is_hit
 
-    await until(is_hit, seconds=5)
+    await until(is_hit)
     return last[0]
 
 

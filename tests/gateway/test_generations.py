@@ -29,7 +29,7 @@ async def warm(gateway: Gateway, headers: dict[str, str]) -> None:
     async def is_hit() -> bool:
         return (await gateway.call(headers=headers)).is_hit
 
-    await until(is_hit, seconds=5)
+    await until(is_hit)
 
 
 async def test_a_retracted_tenant_misses_on_every_replica_and_others_hit(

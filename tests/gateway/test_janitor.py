@@ -147,7 +147,7 @@ async def test_a_store_that_is_away_stops_nothing(
         async def is_swept() -> bool:
             return gateway.process.janitor.news.sweep is not None
 
-        await until(is_swept, seconds=20)
+        await until(is_swept)
         duty.cancel()
         assert engine.calls[CHAT] >= 1
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from cachewright.layers.lease import MARGIN_SECONDS
 from tests.gateway.harness import TENANT, Gateway, Response, chat_answer, root_client, running
 from tests.gateway.test_flights import Held, ask, looked_up, many_connections, texts
 from tests.support.redis_servers import RedisServer
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
-COALESCE_SECONDS = 2.0
+COALESCE_SECONDS = PATIENCE_SECONDS
+"""Far longer than anything here takes that waits for nobody."""
+
+SOON_SECONDS = 0.25
 
 
 @dataclass
@@ -30,13 +33,20 @@ class Pair:
 
 @pytest.fixture
 async def pair(tmp_path: Path, redis: RedisServer) -> AsyncIterator[Pair]:
-    """Both running, in front of one upstream."""
+    """Both running, in front of one upstream, and patient with each other."""
+    async with running_pair(tmp_path, redis, coalesce_timeout_seconds=COALESCE_SECONDS) as made:
+        yield made
+
+
+@asynccontextmanager
+async def running_pair(tmp_path: Path, redis: RedisServer, **changes: object) -> AsyncIterator[Pair]:
+    """Run both, with their policies changed alike."""
     held = Held()
     async with held.upstream:
         first = Gateway(tmp_path / "first", redis, held.upstream.url)
         second = Gateway(tmp_path / "second", redis, held.upstream.url)
         for gateway in (first, second):
-            gateway.enact(exact={"budget_seconds": 0.25}, coalesce_timeout_seconds=COALESCE_SECONDS)
+            gateway.enact(**changes)
         async with running(first), running(second):
             for gateway in (first, second):
                 gateway.client = await many_connections(gateway)
@@ -100,26 +110,29 @@ async def test_a_client_that_leaves_elsewhere_promotes_at_once(pair: Pair) -> No
     assert texts(await waiting) == "Because."
 
 
-async def test_a_stream_waits_for_the_budget_only(pair: Pair) -> None:
+async def test_a_stream_waits_for_the_budget_only(tmp_path: Path, redis: RedisServer) -> None:
     """Its first word matters more than one call less."""
-    first = ask(pair.first)
-    await pair.held.called(1)
-    started = time.monotonic()
-    second = ask(pair.second, stream=True)
-    await pair.held.called(2)
-    assert time.monotonic() - started < 0.75 * COALESCE_SECONDS
-    pair.held.answer(0)
-    pair.held.answer(1)
-    assert {texts(answer) for answer in await asyncio.gather(first, second)} == {"Because."}
+    changes = {"exact": {"budget_seconds": SOON_SECONDS}, "coalesce_timeout_seconds": COALESCE_SECONDS}
+    async with running_pair(tmp_path, redis, **changes) as pair:
+        first = ask(pair.first)
+        await pair.held.called(1)
+        started = time.monotonic()
+        second = ask(pair.second, stream=True)
+        await pair.held.called(2)
+        assert time.monotonic() - started < 0.75 * COALESCE_SECONDS
+        pair.held.answer(0)
+        pair.held.answer(1)
+        assert {texts(answer) for answer in await asyncio.gather(first, second)} == {"Because."}
 
 
-async def test_nobody_waits_for_ever(pair: Pair) -> None:
+async def test_nobody_waits_for_ever(tmp_path: Path, redis: RedisServer) -> None:
     """An upstream that is slow in one gateway is asked by the other too, after a while."""
-    calls = [ask(pair.first), ask(pair.second)]
-    await pair.held.called(2)
-    for number in (0, 1):
-        pair.held.answer(number)
-    assert {answer.cache for answer in await asyncio.gather(*calls)} == {"cachewright; fwd=miss"}
+    async with running_pair(tmp_path, redis, coalesce_timeout_seconds=SOON_SECONDS) as pair:
+        calls = [ask(pair.first), ask(pair.second)]
+        await pair.held.called(2)
+        for number in (0, 1):
+            pair.held.answer(number)
+        assert {answer.cache for answer in await asyncio.gather(*calls)} == {"cachewright; fwd=miss"}
 
 
 async def test_a_refresh_waits_for_nobody(pair: Pair) -> None:
@@ -149,4 +162,5 @@ async def test_no_lease_outlives_its_call(pair: Pair) -> None:
         async def none_is_left() -> bool:
             return await client.keys("*:lock") == []
 
-        await until(none_is_left, seconds=MARGIN_SECONDS)
+        # Let go of, that is: by itself each would end only after the longest wait.
+        await until(none_is_left, seconds=COALESCE_SECONDS / 2)

@@ -74,7 +74,7 @@ async def ready(client: aiohttp.ClientSession, port: int) -> None:
         except aiohttp.ClientError:
             return False
 
-    await until(is_ready, seconds=30)
+    await until(is_ready)
 
 
 async def test_both_ports_answer_probes(gateway: Gateway) -> None:

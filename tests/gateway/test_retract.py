@@ -200,7 +200,7 @@ async def test_a_store_that_is_away_gives_no_promise(tmp_path: Path, engine: Eng
             async def is_done() -> bool:
                 return (await retract(gateway, tenant="acme")).status == 200
 
-            await until(is_done, seconds=20)
+            await until(is_done)
 
 
 async def commands(client: Redis) -> int:

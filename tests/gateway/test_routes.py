@@ -31,7 +31,7 @@ async def warm(gateway: Gateway, headers: dict[str, str] | None = None, **fields
         hits.append(answer)
         return answer.is_hit
 
-    await until(is_hit, seconds=5)
+    await until(is_hit)
     return hits[-1]
 
 

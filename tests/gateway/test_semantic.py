@@ -64,7 +64,7 @@ async def test_a_paraphrase_is_answered_from_the_cache(gateway: SemanticGateway,
         assert again.entry_id == hit.entry_id
         return "Cachewright-Similarity" not in again.headers
 
-    await until(is_exact, seconds=10)
+    await until(is_exact)
     assert await gateway.metric("cachewright_requests_total", layer="semantic", outcome="hit") >= 1
 
 
@@ -142,7 +142,7 @@ async def test_a_copy_is_not_given_to_who_wants_its_own_words(gateway: SemanticG
     async def is_exact() -> bool:
         return "Cachewright-Similarity" not in (await gateway.ask(PARAPHRASE)).headers
 
-    await until(is_exact, seconds=10)
+    await until(is_exact)
     own = await gateway.ask(PARAPHRASE, headers={**TENANT, "Cachewright-Layers": "exact"})
     assert own.cache == "cachewright; fwd=request; detail=client"
 
@@ -208,7 +208,7 @@ async def test_a_false_hit_is_removed_with_all_its_copies(gateway: SemanticGatew
     async def is_copied() -> bool:
         return "Cachewright-Similarity" not in (await gateway.ask(PARAPHRASE)).headers
 
-    await until(is_copied, seconds=10)
+    await until(is_copied)
     report = (await gateway.admin("/purge", {"id": wrong.entry_id, "dryRun": False})).json()
     assert (report["removed"], report["related"]) == (True, 2)
     assert engine.calls[CHAT] == 1

@@ -13,6 +13,7 @@ from qdrant_client import AsyncQdrantClient
 
 from cachewright.keys.digest import EntryName
 from cachewright.keys.record import Record
+from cachewright.stores import redis_client
 from cachewright.stores.memory import MemoryCacheStore
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.qdrant_link import QdrantLink
@@ -23,8 +24,15 @@ from cachewright.stores.vectors import VectorStore
 from tests.support.redis_servers import FLAVORS, RedisServer, run_redis
 from tests.support.redis_topologies import Topology, run_cluster, run_sentinels, run_tls, run_unix
 from tests.support.vectors import VectorSubject
+from tests.support.waiting import PATIENCE_SECONDS
 
 TOPOLOGIES = {"unix": run_unix, "tls": run_tls, "sentinel": run_sentinels, "cluster": run_cluster}
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls take their time, but for tests of what a slow server costs."""
+    monkeypatch.setattr(redis_client, "COMMAND_TIMEOUT_SECONDS", PATIENCE_SECONDS)
 
 
 @dataclass

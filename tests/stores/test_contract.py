@@ -164,7 +164,7 @@ async def test_a_fenced_keyspace_is_written_to_while_the_heart_beats(subject: Su
     async def is_refused() -> bool:
         return await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
 
-    await until(is_refused, seconds=5)
+    await until(is_refused)
     assert await subject.store.write(free, b"x", 60, marks)
     assert (await subject.store.find(subject.name())).value == b"x"
 
@@ -178,7 +178,7 @@ async def test_a_write_from_before_a_pause_of_the_heart_is_dropped(subject: Subj
     async def is_over() -> bool:
         return await subject.store.write(subject.name(), b"x", 60, marks) is WriteOutcome.READONLY
 
-    await until(is_over, seconds=5)
+    await until(is_over)
     assert await subject.store.beat(subject.cache_id, 1, 60)
     assert await subject.store.write(subject.name(), b"late", 60, marks) is WriteOutcome.CHANGED
     assert await subject.store.write(subject.name(), b"x", 60, await seen_marks(subject))
@@ -228,7 +228,7 @@ async def test_an_entry_ends_with_its_ttl(subject: Subject) -> None:
     async def is_gone() -> bool:
         return (await subject.store.find(subject.name())).value is None
 
-    await until(is_gone, seconds=5)
+    await until(is_gone)
 
 
 async def test_calls_do_not_mix_up_their_answers(subject: Subject) -> None:
@@ -355,7 +355,7 @@ async def test_a_marker_stays_until_its_ttl_ends(subject: Subject) -> None:
     async def is_gone() -> bool:
         return await subject.store.marker_seconds(other) == 0
 
-    await until(is_gone, seconds=5)
+    await until(is_gone)
 
 
 async def test_a_removed_marker_is_gone(subject: Subject) -> None:
@@ -387,7 +387,7 @@ async def test_growing_prolongs_no_life(subject: Subject) -> None:
     async def is_gone() -> bool:
         return (await subject.store.find(name)).value is None
 
-    await until(is_gone, seconds=5)
+    await until(is_gone)
     assert not await subject.store.extend(name, b"x", b"y", 100)
 
 
@@ -400,7 +400,7 @@ async def test_a_count_begins_anew_after_its_ttl(subject: Subject) -> None:
     async def begins_anew() -> bool:
         return await subject.store.count_up(other, 0.1) == 1
 
-    await until(begins_anew, seconds=5)
+    await until(begins_anew)
     assert (await subject.store.find(name)).value is None
 
 

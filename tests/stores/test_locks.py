@@ -43,6 +43,6 @@ async def test_a_lock_frees_itself(subject: Subject) -> None:
     async def is_taken_over() -> bool:
         return await subject.store.acquire_lock(subject.name(), "next", 60)
 
-    await until(is_taken_over, seconds=5)
+    await until(is_taken_over)
     assert not await subject.store.release_lock(subject.name(), "dead")
     assert await subject.store.lock_holder(subject.name()) == "next"

@@ -118,7 +118,7 @@ async def test_the_lock_of_a_dead_janitor_ends(subject: Subject) -> None:
     async def is_taken_over() -> bool:
         return await subject.store.hold_janitor(subject.cache_id, "next", 60)
 
-    await until(is_taken_over, seconds=5)
+    await until(is_taken_over)
     assert not await subject.store.free_janitor(subject.cache_id, "dead")
 
 
@@ -157,7 +157,7 @@ async def test_a_sweep_is_due_until_one_was_made(subject: Subject) -> None:
     assert not await store.sweep_is_due(cache_id)
     assert await store.read_sweep(cache_id) == report
     await store.write_sweep(cache_id, report, 0.05)
-    await until(lambda: store.sweep_is_due(cache_id), seconds=5)
+    await until(lambda: store.sweep_is_due(cache_id))
     await store.forget_reclaims(cache_id, 99, [])
     assert await store.read_sweep(cache_id) == report
 

@@ -19,7 +19,7 @@ from cachewright.stores.redis_entries import open_cache_store
 from cachewright.stores.redis_record import open_record_store
 from tests.stores.conftest import Subject
 from tests.support.redis_topologies import Topology, make_certificates, run_cluster, run_sentinels
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 EVERY_TAG = [f"{number:02x}" * 32 for number in range(len(TAGS))]
 """Digests, one for each hash tag."""
@@ -123,14 +123,15 @@ async def test_a_failover_is_followed(sentinels: Topology, opened: Opener) -> No
         except StoreUnavailable:
             return False
 
-    await until(is_written, seconds=20)
+    await until(is_written)
     assert (await subject.store.find(subject.name())).value == b"x"
 
 
 async def test_a_frozen_sentinel_holds_nobody_up(
-    topologies: Callable[[str], Topology], opened: Opener
+    topologies: Callable[[str], Topology], opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are asked within the deadline of one call."""
+    monkeypatch.setattr(redis_client, "COMMAND_TIMEOUT_SECONDS", 10 * redis_client.SENTINEL_TIMEOUT_SECONDS)
     healthy = topologies("sentinel")
     healthy.sentinels[0].freeze()
     try:
@@ -180,14 +181,14 @@ async def test_a_frozen_node_takes_bounded_time_and_connections(
         started = time.monotonic()
         looked = [subject.store.find(subject.name(digest)) for digest in EVERY_TAG]
         results = await asyncio.gather(*looked, return_exceptions=True)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 6
         failed = [result for result in results if isinstance(result, BaseException)]
         assert 0 < len(failed) < len(TAGS)
         assert all(isinstance(one, StoreError) for one in failed)
         assert all(one.connections() <= redis_client.MAX_CONNECTIONS + 5 for one in cluster.nodes)
     finally:
         node.thaw()
-    monkeypatch.setattr(redis_client, "COMMAND_TIMEOUT_SECONDS", 2.0)
+    monkeypatch.setattr(redis_client, "COMMAND_TIMEOUT_SECONDS", PATIENCE_SECONDS)
 
     async def all_are_right() -> bool:
         looked = [subject.store.find(subject.name(digest)) for digest in EVERY_TAG]

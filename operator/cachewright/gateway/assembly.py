@@ -52,7 +52,8 @@ RETIRE_SECONDS: Final = 600.0
 WARM_CONNECTIONS: Final = 16
 """Opened before requests need them: a handshake may well take longer than a look-up's budget."""
 
-WARM_SECONDS: Final = 2.0
+LEAST_WARM_SECONDS: Final = 2.0
+"""How long a process that starts waits for them at least; longer where the budget is."""
 
 _log = structlog.get_logger(__name__)
 
@@ -144,7 +145,7 @@ class Assembly:
             return
         store = self._store.store
         try:
-            async with asyncio.timeout(WARM_SECONDS):
+            async with asyncio.timeout(max(LEAST_WARM_SECONDS, self._store.budget_seconds)):
                 await asyncio.gather(*(store.ping() for _ in range(WARM_CONNECTIONS)))
                 for known in self._known.values():
                     if known.best is not None:
@@ -301,7 +302,7 @@ class Assembly:
         current = self._store
         if current is not None and (current.url, current.budget_seconds) == (url, budget_seconds):
             return current
-        store = open_store(url)
+        store = open_store(url, budget_seconds)  # else a longer budget would count for nothing
         breaker = Breaker(store.ping, budget_seconds, self._breaker_changed)
         self._store = _Store(url, budget_seconds, store, breaker)
         self._metrics.breaker_open.labels("redis").set(0)

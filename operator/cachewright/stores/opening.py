@@ -21,8 +21,11 @@ def memory_url(max_bytes: int) -> str:
     return f"memory://?max_bytes={max_bytes}"
 
 
-def open_store(url: str) -> CacheStore:
-    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one."""
+def open_store(url: str, call_seconds: float = 0.0) -> CacheStore:
+    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one.
+
+    A call may take `call_seconds` where that is longer than usual.
+    """
     if found := _MEMORY.fullmatch(url):
         return MemoryCacheStore(time.monotonic, max_bytes=int(found[1] or DEFAULT_MAX_BYTES))
-    return open_cache_store(url)
+    return open_cache_store(url, call_seconds)

@@ -32,7 +32,8 @@ from cachewright.stores.redis_url import RedisUrl, Topology, parse_redis_url
 
 CONNECT_TIMEOUT_SECONDS: Final = 2.0
 COMMAND_TIMEOUT_SECONDS: Final = 2.0
-"""Longest wait for one call, connecting included: no caller is left hanging by a frozen server."""
+"""Longest wait for one call, connecting included, where no longer one is asked for: no caller is left hanging
+by a frozen server."""
 
 SENTINEL_TIMEOUT_SECONDS: Final = 0.5
 """Longest wait for one Sentinel, so that a call has time left for the others."""
@@ -98,8 +99,12 @@ class LeanPool(ConnectionPool):
 class RedisLink:
     """A client, and the right to use one of its connections at a time."""
 
-    def __init__(self, url: RedisUrl, max_connections: int = MAX_CONNECTIONS) -> None:
+    def __init__(
+        self, url: RedisUrl, max_connections: int = MAX_CONNECTIONS, call_seconds: float = 0.0
+    ) -> None:
+        """`call_seconds` lets a call take longer than usual."""
         self.url = url
+        self._call_seconds = call_seconds
         self.tls_context = _tls_context(url) if url.tls else None
         self._sentinel = _open_sentinel(url) if url.topology is Topology.SENTINEL else None
         self._client = _open_client(url, self.tls_context, self._sentinel, max_connections)
@@ -109,7 +114,7 @@ class RedisLink:
     async def use(self, action: str) -> AsyncIterator[Client]:
         """Give the client for one call; redis-py's errors leave as StoreErrors that name `action`."""
         try:
-            async with asyncio.timeout(COMMAND_TIMEOUT_SECONDS), self._free:
+            async with asyncio.timeout(max(COMMAND_TIMEOUT_SECONDS, self._call_seconds)), self._free:
                 yield self._client
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError, ValueError) as e:
             raise _converted(action, e) from e
@@ -147,9 +152,9 @@ class RedisLink:
             await self._sentinel.aclose()
 
 
-def open_link(url: str, max_connections: int = MAX_CONNECTIONS) -> RedisLink:
+def open_link(url: str, max_connections: int = MAX_CONNECTIONS, call_seconds: float = 0.0) -> RedisLink:
     """Make a link that connects when it is first used; raises InvalidInput for a URL that is not one."""
-    return RedisLink(parse_redis_url(url), max_connections)
+    return RedisLink(parse_redis_url(url), max_connections, call_seconds)
 
 
 def connection_options(url: RedisUrl) -> dict[str, Any]:
@@ -196,7 +201,7 @@ def _open_sentinel(url: RedisUrl) -> Sentinel:
 def _open_client(
     url: RedisUrl, tls_context: ssl.SSLContext | None, sentinel: Sentinel | None, max_connections: int
 ) -> Client:
-    options = connection_options(url)
+    options = {**connection_options(url), "socket_connect_timeout": None}  # bounded by RedisLink.use as well
     tls = tls_options(url) if url.tls else {}
     if url.topology is Topology.CLUSTER:
         return RedisCluster(

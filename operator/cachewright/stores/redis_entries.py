@@ -82,6 +82,9 @@ class RedisCacheStore(
         return written
 
 
-def open_cache_store(url: str) -> CacheStore:
-    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one."""
-    return RedisCacheStore(open_link(url))
+def open_cache_store(url: str, call_seconds: float = 0.0) -> CacheStore:
+    """Open a store that connects when it is first used; raises InvalidInput for a URL that is not one.
+
+    A call may take `call_seconds` where that is longer than usual.
+    """
+    return RedisCacheStore(open_link(url, call_seconds=call_seconds))
