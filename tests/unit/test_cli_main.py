@@ -15,7 +15,7 @@ from cachewright.crd.manifest import build_crd
 def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     command = [sys.executable, "-m", "cachewright.cli", *words]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_help_names_every_command_and_has_examples() -> None:
@@ -62,7 +62,7 @@ def imported(*words: str) -> set[str]:
         "print(' '.join(sorted(sys.modules)), file=sys.stderr)\n"
     )
     command = [sys.executable, "-c", program, *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     return set(done.stderr.split())
 
 
