@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -23,6 +24,7 @@ from cachewright.calibration.measures import (
 from cachewright.calibration.pairs import LabelledPair, read_pairs, read_samples, to_label
 from cachewright.calibration.report import Wanted, as_json, as_text, make_report, patch
 from cachewright.cli.calibrate import shipped_pairs
+from cachewright.cli.calibrate_page import page
 from cachewright.errors import InvalidDocument
 from cachewright.policy.guard import GuardReason
 
@@ -239,3 +241,16 @@ def test_the_shipped_pairs_are_many_distinct_and_of_every_class() -> None:
     }  # fmt: skip
     assert min(different.values()) >= 18
     assert all(pair.text_a != pair.text_b for pair in pairs)
+
+
+def test_a_page_has_every_figure_and_needs_nothing_else() -> None:
+    """Names are escaped, the threshold in use is marked, and nothing is fetched from elsewhere."""
+    pairs = [LabelledPair(f"a {n}?", f"b {n}?", n % 2 == 0, "long_tail") for n in range(40)]
+    told = [Judged(pair, 0.9 if pair.same else 0.6, frozenset()) for pair in pairs]
+    report = make_report(told, "<model>", Wanted(most_false_hits=0.5, threshold=0.85))
+    shown = page(report, "<svg></svg>")
+    assert "<h1>Calibration of &lt;model&gt;</h1>" in shown
+    assert '<tr class="chosen"><td>0.850</td><td>100.0%' in shown
+    assert "<td>long tail</td>" in shown
+    assert "threshold: 0.85" in shown
+    assert not re.search(r"https?:|<script|<link|\bsrc=", shown)

@@ -151,11 +151,12 @@ def _rate_json(rate: Rate) -> dict[str, Any]:
 def as_text(report: Report) -> str:
     """Lay it out for a terminal."""
     return "\n".join(
-        (*_headline(report), "", *_thresholds(report), "", *_classes(report), "", *_checks(report))
+        (*headline(report), "", *_thresholds(report), "", *_classes(report), "", *_checks(report))
     )
 
 
-def _headline(report: Report) -> Iterator[str]:
+def headline(report: Report) -> Iterator[str]:
+    """Say in a few sentences what came out."""
     different = report.pairs - report.same
     yield f"{report.pairs} pairs ({report.same} the same, {different} different), embedder {report.embedder}"
     if report.not_embeddable:

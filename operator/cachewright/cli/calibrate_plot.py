@@ -5,7 +5,6 @@ The only importer of matplotlib, which comes with the extra `plots`.
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any, Final
 
 from cachewright.calibration.bounds import Rate
 from cachewright.calibration.measures import Point
-from cachewright.calibration.report import Report, as_text
+from cachewright.calibration.report import Report
+from cachewright.cli.calibrate_page import page
 from cachewright.errors import InvalidInput
 
 ENDINGS: Final = ("png", "svg", "html")
@@ -23,19 +23,6 @@ _RIGHT: Final = "#1b7f79"
 _WRONG: Final = "#c0392b"
 _QUIET: Final = "#8a97a3"
 
-_PAGE: Final = """\
-<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #22313f; margin: 2rem auto; max-width: 72rem }}
-svg {{ width: 100%; height: auto }} pre {{ overflow-x: auto; background: #f4f6f7; padding: 1rem }}
-</style></head>
-<body><h1>{title}</h1>
-{figure}
-<pre>{text}</pre>
-</body></html>
-"""
-
 
 def write_plot(report: Report, file: Path) -> None:
     """Draw a report into a file, whose ending says in which form; raises InvalidInput without matplotlib."""
@@ -44,9 +31,7 @@ def write_plot(report: Report, file: Path) -> None:
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg")
         svg = drawn.getvalue()
-        title = f"Calibration of {html.escape(report.embedder)}"
-        page = _PAGE.format(title=title, figure=svg[svg.index("<svg") :], text=html.escape(as_text(report)))
-        file.write_text(page, encoding="utf-8")
+        file.write_text(page(report, svg[svg.index("<svg") :]), encoding="utf-8")
     else:
         figure.savefig(file, format=file.suffix[1:], dpi=140)
 
@@ -95,9 +80,9 @@ def _draw_classes(axes: Any, report: Report) -> None:  # noqa: ANN401
             axes.plot([rate.value], [place + offset], "o", color=colour, markersize=5)
     axes.plot([], [], "o-", color=_QUIET, label="without guard")
     axes.plot([], [], "o-", color=_WRONG, label="guarded")
-    axes.set_yticks(range(len(rows)), [f"{row.kind} ({row.false_hits.of})" for row in rows])
+    axes.set_yticks(range(len(rows)), [f"{row.kind.replace('_', ' ')} ({row.false_hits.of})" for row in rows])
     axes.invert_yaxis()
-    axes.set(xlim=(-0.01, 1), xlabel=f"false-hit rate at {report.looked_at:.3f}, with 95 % bounds")
+    axes.set(xlim=(-0.02, 1.02), xlabel=f"false-hit rate at {report.looked_at:.3f}, with 95 % bounds")
     axes.set_title("Questions that differ in one thing", loc="left", pad=18)
     axes.grid(alpha=0.2, axis="x")
     axes.legend(fontsize=8, frameon=False, loc="upper right")
