@@ -92,9 +92,7 @@ def _mend_semantic(spec: Document) -> None:
         spec["embedder"] = {"builtin": {}}
     else:
         spec["embedder"] = {"builtin": embedder["builtin"]}
-    spec["stores"].setdefault("qdrant", {"external": {"url": "http://qdrant:6333"}})
-    if not spec["stores"]["qdrant"]["external"]["url"].startswith("https"):
-        spec["stores"]["qdrant"]["external"].pop("caSecretRef", None)
+    _mend_vector_stores(spec["stores"])
     if semantic is not None:
         semantic.update({"store": "Qdrant", "maxEntries": 100_000_000})
     for route in spec["routes"]:
@@ -104,6 +102,25 @@ def _mend_semantic(spec: Document) -> None:
             route["layers"] = [layer for layer in route.get("layers", ["Exact"]) if layer != "Semantic"]
         elif "Exact" not in route["layers"]:
             route["layers"].append("Exact")
+
+
+def _mend_vector_stores(stores: Document) -> None:
+    """Leave one side of each choice."""
+    stores.setdefault("qdrant", {})
+    stores.setdefault("postgres", {})
+    defaults = {
+        "qdrant": {"url": "http://qdrant:6333"},
+        "postgres": {"dsnSecretRef": {"name": "p", "key": "d"}},
+    }
+    for name, external in defaults.items():
+        store = stores[name]
+        store.pop("external" if "managed" in store else "managed", None)
+        if not store:
+            store["external"] = external
+        store.get("managed", {}).pop("resources", None)
+    qdrant = stores["qdrant"].get("external", {})
+    if not qdrant.get("url", "").startswith("https"):
+        qdrant.pop("caSecretRef", None)
 
 
 @st.composite
