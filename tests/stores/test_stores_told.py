@@ -31,8 +31,6 @@ from tests.support.redis_servers import RedisServer, run_redis
 from tests.support.redis_topologies import Topology, make_certificates
 from tests.support.waiting import until
 
-NAMESPACE, NAME = "ml", "demo"
-
 
 class HttpsProxy(TlsProxy):
     """TLS from the first byte on."""
@@ -59,6 +57,8 @@ class World:
     """PEM for Qdrant and PostgreSQL."""
     replicas: int = 2
     monotonic: float = 0.0
+    namespace: str = "ml"
+    name: str = "demo"
     kube: MemoryKube = field(default_factory=MemoryKube)
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class World:
         secrets = {"redis": self.redis_url, "qdrant": self.qdrant_key, "pg": self.dsn, "ca": self.ca}
         for name, value in secrets.items():
             labels = {"cachewright.dev/use": "true"}
-            metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
+            metadata = {"name": name, "namespace": self.namespace, "labels": labels}
             data = {"value": base64.b64encode(value.encode()).decode()}
             await self.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 
@@ -96,13 +96,15 @@ class World:
             "embedding": {"cold": "Postgres"},
         }
         parts = {"stores": stores, "layers": layers, "embedder": {"builtin": {}}}
-        document = cache_document(spec={**parts, "gateway": {"replicas": self.replicas}})
+        document = cache_document(
+            self.name, self.namespace, spec={**parts, "gateway": {"replicas": self.replicas}}
+        )
         del document["metadata"]["uid"]
         await self.kube.apply(document)
 
     async def reconcile(self) -> Outcome:
         """Run one pass."""
-        return await self.reconciler.reconcile(NAMESPACE, NAME)
+        return await self.reconciler.reconcile(self.namespace, self.name)
 
     async def told(self) -> tuple[str, str, str]:
         """Apply, run one pass, and return status, reason and sentence of StoresReady."""
@@ -117,7 +119,7 @@ class World:
 
     async def stores_ready(self) -> tuple[str, str, str]:
         """Return status, reason and sentence of StoresReady as they stand."""
-        document = await self.kube.get(INFERENCE_CACHES, NAMESPACE, NAME)
+        document = await self.kube.get(INFERENCE_CACHES, self.namespace, self.name)
         assert document is not None
         conditions = {each["type"]: each for each in document["status"]["conditions"]}
         found = conditions["StoresReady"]
@@ -282,7 +284,7 @@ async def test_an_eviction_policy_that_may_take_the_record_is_told_with_the_mend
         async with store._link.use("test") as client:  # type: ignore[attr-defined]
             await client.config_set("maxmemory-policy", "allkeys-lru")
             status, reason, message = await world.told()
-            document = await world.kube.get(INFERENCE_CACHES, NAMESPACE, NAME)
+            document = await world.kube.get(INFERENCE_CACHES, world.namespace, world.name)
             await client.config_set("maxmemory-policy", "volatile-lfu")
     finally:
         await store.aclose()
