@@ -147,6 +147,26 @@ SINGLE: Final = (
     ),
     Case("prefix-of-the-models-workload", changed(FULL, spec__layers__prefix__workloadRef=GONE)),
     Case(
+        "prefix-triton-by-file",
+        changed(
+            FULL,
+            spec__layers__prefix__engine="Triton",
+            spec__layers__prefix__responseCache="1Gi",
+            spec__layers__prefix__delivery="ConfigMap",
+        ),
+        "spec.layers.prefix.delivery",
+    ),
+    Case(
+        "prefix-triton-without-size",
+        changed(FULL, spec__layers__prefix__engine="Triton"),
+        "spec.layers.prefix.responseCache",
+    ),
+    Case(
+        "prefix-response-cache-elsewhere",
+        changed(FULL, spec__layers__prefix__responseCache="1Gi"),
+        "spec.layers.prefix.responseCache",
+    ),
+    Case(
         "prefix-flag-twice",
         changed(FULL, spec__layers__prefix__suppressArgs=["--a", "--b", "--a"]),
         "spec.layers.prefix.suppressArgs[2]",

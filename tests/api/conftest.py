@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cachewright.kube.client import KubeApi
 from cachewright.kube.connection import KubeConnection
+from e2e.cluster import binaries
 from e2e.cluster.apiserver import ApiServer
 from e2e.cluster.processes import wait_until
 from tests.api.admin import Admin
+from tests.chart.helm import Helm
 
 CRD = Path(__file__).parents[2] / "crds" / "cachewright.dev_inferencecaches.yaml"
 
@@ -62,3 +65,11 @@ async def kube_api(api_server: ApiServer) -> AsyncIterator[KubeApi]:
     connection = await KubeConnection.open(str(api_server.kubeconfig))
     yield KubeApi(connection)
     await connection.aclose()
+
+
+@pytest.fixture(scope="session")
+def prefix_policy(api_server: ApiServer) -> None:
+    """Install the chart's admission policy, for good: an API server forgets parameters of one that went."""
+    helm = Helm(binaries.path("helm"))
+    policies = [m for m in helm.manifests() if m["kind"].startswith("MutatingAdmissionPolicy")]
+    api_server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(policies))

@@ -146,7 +146,8 @@ FULL: Final[Document] = {
             "prefix": {
                 "engine": "VLLM",
                 "engineVersion": "0.32.0",
-                "delivery": "ConfigMap",
+                "delivery": "Inject",
+                "rollout": "OnNextRollout",
                 "workloadRef": {
                     "apiVersion": "apps/v1",
                     "kind": "Deployment",
@@ -250,8 +251,9 @@ MANAGED: Final = changed(
 
 CREDENTIAL: Final = changed(
     FULL,
+    spec__layers__prefix={"engine": "Triton", "engineVersion": "2.50", "responseCache": "1Gi"},
     spec__tenancy__source={"clientCredential": {"ttl": "5m"}},
     spec__layers__embedding=GONE,
     spec__upstream__apiKeySecretRef=GONE,
 )
-"""Tenants known by what they present to the upstream."""
+"""Tenants known by what they present to the upstream, and an engine that keeps whole answers."""

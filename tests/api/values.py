@@ -150,7 +150,8 @@ _PREFIX: Final[dict[str, Values]] = {
         ["v0.5.3.post1", "1", "1.3.0rc2", "0.32.0+cu124", "1.2.3" + "a" * 41],
         ["", "latest", "1.2.3.4", "1.2.3" + "a" * 42, "1234567", "1." + "2" * 80, "1 "],
     ),
-    "spec.layers.prefix.delivery": (["ConfigMap"], ["Helm", ""]),
+    "spec.layers.prefix.delivery": (["Inject", "ConfigMap"], ["Helm", ""]),
+    "spec.layers.prefix.rollout": (["Immediate"], ["Never", ""]),
     **_workload("spec.layers.prefix.workloadRef"),
     "spec.layers.prefix.blockSize": ([1, 4096], [0, 4097, 1.5]),
     "spec.layers.prefix.hashAlgorithm": (["SHA256CBOR", "XXHash", "XXHashCBOR"], ["MD5"]),
@@ -320,5 +321,8 @@ MANAGED_VALUES: Final[dict[str, Values]] = {
 }
 """The same for stores that the operator runs."""
 
-CREDENTIAL_VALUES: Final = {"spec.tenancy.source.clientCredential.ttl": _DURATIONS}
+CREDENTIAL_VALUES: Final = {
+    "spec.tenancy.source.clientCredential.ttl": _DURATIONS,
+    "spec.layers.prefix.responseCache": _QUANTITIES,
+}
 """The same for tenants known by what they present to the upstream."""

@@ -45,6 +45,10 @@ class FaultyKube:
         """Pass on and count."""
         return self._written("create", await self.api.create(manifest))
 
+    async def dry_run(self, manifest: Manifest) -> Manifest:
+        """Pass on; nothing is written."""
+        return await self.api.dry_run(manifest)
+
     async def replace(self, manifest: Manifest) -> Manifest:
         """Pass on and count."""
         return self._written("replace", await self.api.replace(manifest))

@@ -14,22 +14,16 @@ from cachewright.engines.settings import Engine, PrefixSettings
 from cachewright.engines.versions import EngineVersion
 from cachewright.errors import InvalidInput
 from cachewright.reconcile.prefix.seen import PrefixSeen
-from tests.support.caches import Document, cache_document
+from tests.support import prefix
+from tests.support.caches import Document
 from tests.support.passes import World
 
 PATH = "/etc/cachewright/engine.yaml"
 
 
 def prefix_cache(**layer: Any) -> Document:
-    """Return a cache whose engine is Deployment `vllm`."""
-    prefix = {"engine": "VLLM", "engineVersion": "0.32.0", "delivery": "ConfigMap", **layer}
-    return cache_document(
-        spec={
-            "model": {"name": "demo-model", "version": "1", "workloadRef": {"name": "vllm"}},
-            "rotation": {"fence": "None"},
-            "layers": {"exact": {}, "prefix": prefix},
-        }
-    )
+    """Return a cache whose engine is Deployment `vllm`, and reads a file."""
+    return prefix.prefix_cache(delivery="ConfigMap", workloadRef={"name": "vllm"}, **layer)
 
 
 def pod(

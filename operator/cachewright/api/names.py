@@ -47,6 +47,18 @@ else speaks against it."""
 ANNOTATION_PREFIX_SETTINGS: Final = "prefix.cachewright.dev/settings"
 """Which settings of an engine's prefix cache these are: on what carries them to the engine."""
 
+ANNOTATION_PREFIX_ORIGINAL: Final = "prefix.cachewright.dev/original"
+"""On a pod that was edited: its engine's container, and the words of its command line before."""
+
+ANNOTATION_PREFIX_STAMPS: Final = "prefix.cachewright.dev/stamps"
+"""On settings: the workload whose pod template is to name them as soon as its user changes it."""
+
+ANNOTATION_PREFIX_REPLACES: Final = "prefix.cachewright.dev/replaces"
+"""On settings: what the pod template names that is gone, and may be replaced."""
+
+ANNOTATION_PREFIX_REACHED: Final = "prefix.cachewright.dev/reached"
+"""On settings, `"true"`: the pod template was seen to name them."""
+
 ANNOTATION_PREFIX_SINCE: Final = "prefix.cachewright.dev/since"
 """On a file of such settings: when they came, RFC 3339."""
 

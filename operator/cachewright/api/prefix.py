@@ -62,16 +62,32 @@ class PrefixLayer(ApiModel):
             message="connector LMCache does not heed salts; set tenantSalt: false to let tenants share",
             field=".tenantSalt",
         ),
+            cel="(self.engine == 'Triton') == has(self.responseCache)",
+            message="responseCache is for engine Triton, which needs it; set it there alone",
+            field=".responseCache",
+        ),
+        Rule(
+            cel="self.engine != 'Triton' || self.delivery != 'ConfigMap'",
+            message="engine Triton reads no file of settings; choose another delivery",
+            field=".delivery",
+        ),
     )
 
-    engine: Literal["VLLM", "SGLang", "TensorRTLLM"]
-    """The engine."""
+    engine: Literal["VLLM", "SGLang", "TensorRTLLM", "Triton"]
+    """The engine. Triton: its response cache, which keeps whole answers of stateless models and knows no
+    tenants."""
     engine_version: EngineVersionText
     """Its version, which decides what it understands. One that is newer than those known here is taken to
     understand what the newest of them does, and status says so."""
-    delivery: Literal["ConfigMap"]
-    """How the settings reach the engine. ConfigMap: a file in the ConfigMap `NAME-prefix`, which the engine's
-    pods have to mount and name by `--config`; status says what to add."""
+    delivery: Literal["Inject", "ConfigMap"] = "Inject"
+    """How the settings reach the engine. Inject: an admission policy of the chart's, which needs Kubernetes
+    1.36, adds them to the engine's arguments whenever a pod is made from a template that names them.
+    ConfigMap: a file in the ConfigMap `NAME-prefix`, which the engine's pods have to mount and name by
+    `--config`; status says what to add."""
+    rollout: Literal["OnNextRollout", "Immediate"] = "OnNextRollout"
+    """When a pod template comes to name the settings. OnNextRollout: with the next change that its user makes
+    to it. Immediate: at once, which rolls the engine's pods. The operator rolls pods under Immediate only,
+    and never back; with `delivery: ConfigMap` it rolls none."""
     workload_ref: WorkloadRef | None = None
     """The workload that runs the engine; `model.workloadRef` where it is left out."""
     block_size: Annotated[int, Field(ge=1, le=4096)] | None = None
@@ -102,6 +118,9 @@ class PrefixLayer(ApiModel):
     others' prompts begin on these routes. Without `spec.routes`, the one route is called `default`."""
     report_cached_tokens: bool = True
     """True: answers say in their usage how many tokens came from the cache."""
+    response_cache: Quantity | None = None
+    """Size of Triton's response cache; a model takes part by `response_cache { enable: true }` in its
+    config.pbtxt."""
     extra_args: Annotated[list[Word], Field(max_length=64)] = Field(
         default_factory=list, json_schema_extra={"x-kubernetes-list-type": "atomic"}
     )

@@ -88,6 +88,15 @@ class KubeApi:
             Request("create", kind.kind, path, f"{namespace}/{name}", query=query, body=manifest)
         )
 
+    async def dry_run(self, manifest: Manifest) -> Manifest:
+        """Ask what would come of a create, admission included; nothing is stored."""
+        kind, namespace, name = _identity(manifest)
+        query = {"dryRun": "All", "fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        path = collection_path(kind, namespace)
+        return await self._write(
+            Request("create", kind.kind, path, f"{namespace}/{name}", query=query, body=manifest)
+        )
+
     async def replace(self, manifest: Manifest) -> Manifest:
         """Replace; KubeConflict where `metadata.resourceVersion` is not the current one."""
         kind, namespace, name = _identity(manifest)

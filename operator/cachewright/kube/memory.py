@@ -117,6 +117,10 @@ class MemoryKube:
             raise KubeConflict(f"create {place}: AlreadyExists")
         return self._insert(place, manifest, applied={})
 
+    async def dry_run(self, manifest: Manifest) -> Manifest:
+        """Ask what would come of a create; there is no admission here."""
+        return deepcopy(manifest)
+
     async def replace(self, manifest: Manifest) -> Manifest:
         """Replace; KubeConflict where `metadata.resourceVersion` is not the current one."""
         place = self._begin("update", manifest)

@@ -61,6 +61,12 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
         "Engines' pods, of workloads that objects name: what they run decides what may be cached.",
     ),
     Permission(
+        "",
+        ("pods",),
+        ("create",),
+        "A pod that is never stored (`dryRun=All`): it proves that engines' pods are edited as they should.",
+    ),
+    Permission(
         "batch",
         ("jobs",),
         ("create", "delete", "get"),

@@ -79,6 +79,9 @@ class KubeClient(Protocol):
     async def create(self, manifest: Manifest) -> Manifest:
         """Create; KubeConflict where the name is taken."""
 
+    async def dry_run(self, manifest: Manifest) -> Manifest:
+        """Ask what would come of a create, admission included; nothing is stored."""
+
     async def replace(self, manifest: Manifest) -> Manifest:
         """Replace; KubeConflict where `metadata.resourceVersion` is not the current one."""
 

@@ -56,6 +56,8 @@ async def apply(
                 writing = child
                 await kube.apply(child)
         writing = None
+        if plan.stamp is not None:
+            await kube.apply(plan.stamp)
         for child in plan.deletes:
             metadata = child["metadata"]
             kind = KINDS_BY_NAME[child["kind"]]

@@ -26,7 +26,7 @@ from cachewright.kube.protocol import (
 )
 from cachewright.reconcile.known_record import own_cache_id, parse_record
 from cachewright.reconcile.observe_pods import see_workload
-from cachewright.reconcile.prefix.observe import see_prefix
+from cachewright.reconcile.prefix.observe import see_engine, see_proof, settings_names
 from cachewright.reconcile.prefix.wish import prefix_wish
 from cachewright.reconcile.references import watched
 from cachewright.reconcile.secret_uses import secret_uses
@@ -47,7 +47,7 @@ from cachewright.reconcile.store_checks import StoreChecks, reason_of
 from cachewright.reconcile.store_targets import StoreTargets, must_ask, store_targets
 from cachewright.reconcile.wanted_record import template_digest
 from cachewright.render.children import expected_names
-from cachewright.render.metadata import PRODUCT, prefix_name, record_name, redis_name
+from cachewright.render.metadata import PRODUCT, record_name, redis_name
 from cachewright.stores.checking import load_clients
 from cachewright.stores.protocols import RecordStore
 
@@ -71,12 +71,15 @@ async def observe(
 
     Without `store_checks` nothing but Redis is asked.
     """
-    children, foreign = await _children(kube, document, spec)
-    uses = secret_uses(spec) if spec is not None else ()
     namespace = str(document["metadata"]["namespace"])
+    wish = prefix_wish(spec)
+    engine, engines = await see_engine(kube, namespace, wish)
+    needed = settings_names(wish, engine, str(document["metadata"]["name"]))
+    children, foreign = await _children(kube, document, spec, needed)
+    uses = secret_uses(spec) if spec is not None else ()
     states = tuple([await _secret_state(kube, namespace, use) for use in uses])
     workload, pods = await see_workload(kube, namespace, spec)
-    prefix, engines = await see_prefix(kube, namespace, prefix_wish(spec))
+    prefix = await see_proof(kube, document, wish, engine, children)
     template = await _template(kube, namespace, spec)
     rivals = await _rivals(kube, document, children)
     store, checks = StoreState(), _NO_FINDINGS
@@ -171,7 +174,7 @@ def store_url(
 
 
 async def _children(
-    kube: KubeClient, document: Manifest, spec: InferenceCacheSpec | None
+    kube: KubeClient, document: Manifest, spec: InferenceCacheSpec | None, needed: frozenset[ChildId]
 ) -> tuple[dict[ChildId, Manifest], dict[ChildId, Foreign]]:
     """List what carries our label, then look for the rest under the names we need."""
     metadata = document["metadata"]
@@ -184,7 +187,7 @@ async def _children(
         for kind, items in zip(CHILD_KINDS, listed, strict=True)
         for item in items
     }
-    expected = _expected(name, spec)
+    expected = _expected(name, spec) | needed
     for identity in sorted(expected - found.keys()):
         other = await _by_name(kube, KINDS_BY_NAME[identity[0]], document, identity[1])
         if other is not None:
@@ -200,8 +203,7 @@ def _expected(name: str, spec: InferenceCacheSpec | None) -> frozenset[ChildId]:
     """Names that a pass may need; none where the object does not parse and nothing will be written."""
     if spec is None:
         return frozenset()
-    prefix = {("ConfigMap", prefix_name(name))} if spec.layers.prefix is not None else set()
-    return expected_names(name, spec.stores) | {("ConfigMap", record_name(name))} | prefix
+    return expected_names(name, spec.stores) | {("ConfigMap", record_name(name))}
 
 
 async def _by_name(kube: KubeClient, kind: ResourceKind, document: Manifest, name: str) -> Manifest | None:

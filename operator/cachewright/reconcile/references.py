@@ -13,6 +13,7 @@ from typing import Any, Literal
 import orjson
 
 from cachewright.api.inference_cache import InferenceCacheSpec
+from cachewright.api.names import ANNOTATION_PREFIX_ORIGINAL, ANNOTATION_PREFIX_SETTINGS
 from cachewright.reconcile.workload import TERMINAL_PHASES, annotated_version, identity_of_template
 
 
@@ -40,6 +41,12 @@ def what_counts(kind: str, found: Mapping[str, Any]) -> str | None:
     if kind == "Pod":
         if (found.get("status") or {}).get("phase") in TERMINAL_PHASES:
             return None
-        return f"{annotated_version(found)}/{identity_of_template(found, None)}"
+        return f"{annotated_version(found)}/{identity_of_template(found, None)}/{_prefix_settings(found)}"
     content = [found.get("data"), found.get("binaryData")]
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _prefix_settings(pod: Mapping[str, Any]) -> str:
+    """Name the settings of its prefix cache that a pod asks for, and tell whether it got them."""
+    annotations = pod["metadata"].get("annotations") or {}
+    return f"{annotations.get(ANNOTATION_PREFIX_SETTINGS, '')}/{ANNOTATION_PREFIX_ORIGINAL in annotations}"

@@ -155,7 +155,10 @@ class Reconciler:
             waits.append(self.settings.reclaim_seconds)
         if observed.store.filled is not None and planned.record is not None and has_spare(planned.record):
             waits.append(self.settings.memory_seconds)
-        if observed.workload is not None and observed.workload.problem:
+        prefix = observed.prefix
+        if (observed.workload is not None and observed.workload.problem) or (
+            prefix is not None and (prefix.problem or prefix.is_proven is False)
+        ):
             waits.append(self.settings.retry_workload_seconds)
         if observed.must_ask:
             waits.append(self.settings.check_stores_seconds)

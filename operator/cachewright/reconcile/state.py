@@ -191,8 +191,21 @@ class RecordWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefixChildren:
+    """What an engine's prefix cache needs."""
+
+    applies: tuple[Manifest, ...] = ()
+    keeps: frozenset[ChildId] = frozenset()
+    """Children that are left as they are."""
+    stamp: Manifest | None = None
+    """To be applied to the engine's workload, which is its user's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write, in this order: finalizer, digest key, record, the store's copy, children, removals."""
+    """What to write, in this order: finalizer, digest key, record, the store's copy, children, stamp,
+    removals.
+    """
 
     blocked: Finding | None = None
     """Set where nothing may be written; the last good state keeps running."""
@@ -207,6 +220,8 @@ class Plan:
     it, so it goes first. Else each process that dies in between would name them anew."""
     record_write: RecordWrite | None = None
     applies: tuple[Manifest, ...] = ()
+    stamp: Manifest | None = None
+    """To be applied to the engine's workload; it rolls the engine's pods."""
     deletes: tuple[Manifest, ...] = ()
     janitor: Manifest | None = None
     """The Job that reclaims what was given up; None where gateways do, or nothing is left to do."""
@@ -219,7 +234,8 @@ class Plan:
     @property
     def writes(self) -> bool:
         """Tell whether the plan changes anything but status and the heartbeat."""
-        return bool(self.finalizer or self.record_write or self.applies or self.deletes or self.publish)
+        children = self.applies or self.stamp or self.deletes
+        return bool(self.finalizer or self.record_write or children or self.publish)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ writes by it, and takes a new identity for evidence that a new version is served
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
-from cachewright.api.names import ANNOTATION_MODEL_VERSION
+from cachewright.api.names import ANNOTATION_MODEL_VERSION, ANNOTATION_PREFIX_ORIGINAL
 from cachewright.keys.fields import encode_fields
 
 Pod = Mapping[str, Any]
@@ -27,6 +28,8 @@ TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 INJECTED_PREFIXES: Final = ("CACHEWRIGHT_", "LWS_")
 """Begin the names of variables that differ between pods of one template: ours, and LeaderWorkerSet's."""
+
+_ESCAPED: Final = re.compile(r"\\[\\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,9 @@ def identity_of_template(pod: Pod, container: str | None) -> str:
     Resources, mounts, probes, and whatever else leaves answers alone, stay out of it.
     """
     spec = pod.get("spec") or {}
+    original = original_words(pod)
     parts = [
-        _runs(each)
+        _runs(each, original)
         for kind in ("initContainers", "containers")
         for each in spec.get(kind) or []
         if container is None or each.get("name") == container
@@ -88,17 +92,42 @@ def identity_of_template(pod: Pod, container: str | None) -> str:
     return _digest("template", orjson.dumps(parts, option=orjson.OPT_SORT_KEYS))
 
 
-def _runs(container: Mapping[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class OriginalWords:
+    """The command line of an engine as its user wrote it."""
+
+    container: str
+    command: list[str]
+    args: list[str]
+
+
+def original_words(pod: Pod) -> OriginalWords | None:
+    """Read what was put aside when a pod was edited; None where nothing was, or it cannot be read.
+
+    One line each: the container, the length of its command, then the words, with escaped ends of line.
+    """
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    container, *rest = str(annotations.get(ANNOTATION_PREFIX_ORIGINAL, "")).split("\n")
+    if not rest or not rest[0].isdecimal():
+        return None
+    length = int(rest[0])
+    words = [_ESCAPED.sub(lambda found: "\n" if found[0] == "\\n" else "\\", word) for word in rest[1:]]
+    return OriginalWords(container, words[:length], words[length:])
+
+
+def _runs(container: Mapping[str, Any], original: OriginalWords | None) -> dict[str, Any]:
+    name = container.get("name", "")
+    edited = original is not None and original.container == name
     environment = [
         variable
         for variable in container.get("env") or []
         if not str(variable.get("name", "")).startswith(INJECTED_PREFIXES)
     ]
     return {
-        "name": container.get("name", ""),
+        "name": name,
         "image": container.get("image", ""),
-        "command": container.get("command") or [],
-        "args": container.get("args") or [],
+        "command": original.command if original and edited else container.get("command") or [],
+        "args": original.args if original and edited else container.get("args") or [],
         "env": environment,
         "envFrom": container.get("envFrom") or [],
     }

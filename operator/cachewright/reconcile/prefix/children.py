@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import ANNOTATION_PREFIX_SETTINGS, ANNOTATION_PREFIX_SINCE
 from cachewright.engines.files import file_words
+from cachewright.reconcile.prefix.injection import injection, live_settings
+from cachewright.reconcile.prefix.seen import PrefixSeen
+from cachewright.reconcile.prefix.target import prefix_target
 from cachewright.reconcile.prefix.wish import PrefixWish
-from cachewright.reconcile.state import ChildId, Manifest, Observed
+from cachewright.reconcile.state import Manifest, Observed, PrefixChildren
 from cachewright.reconcile.timestamps import to_timestamp
 from cachewright.render.metadata import prefix_name
 from cachewright.render.prefix import build_prefix_file_config_map
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixChildren:
-    """What is wanted, and what is left as it is."""
-
-    applies: tuple[Manifest, ...] = ()
-    keeps: frozenset[ChildId] = frozenset()
 
 
 def prefix_children(
@@ -31,7 +25,12 @@ def prefix_children(
         return PrefixChildren()
     identity = ("ConfigMap", prefix_name(cache.metadata.name))
     if wish.configuration is None:
-        return PrefixChildren(keeps=frozenset({identity}))
+        return PrefixChildren(
+            keeps=frozenset({identity, *(("ConfigMap", n) for n in live_settings(observed))})
+        )
+    if wish.layer.delivery == "Inject":
+        target = prefix_target(wish, observed.prefix or PrefixSeen(), cache.metadata.name)
+        return injection(cache, wish, target, observed)
     live = observed.children.get(identity)
     words = file_words(wish.engine, wish.configuration)
     child = build_prefix_file_config_map(cache, wish.file, words, wish.digest, _since(live, wish, now))

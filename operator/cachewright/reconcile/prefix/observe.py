@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from cachewright.errors import KubeForbidden
-from cachewright.kube.protocol import PODS, KubeClient
+import re
+from dataclasses import replace
+
+from cachewright.api.names import LABEL_CACHE
+from cachewright.engines.arguments import contradictions, missing_arguments
+from cachewright.errors import KubeForbidden, KubeInvalid, KubeTerminating
+from cachewright.kube.protocol import CONFIG_MAPS, PODS, KubeClient
 from cachewright.reconcile.observe_pods import OWN_SELECTOR, label_selector
-from cachewright.reconcile.prefix.seen import PrefixSeen, living
+from cachewright.reconcile.prefix.injection import is_proven, settings_words
+from cachewright.reconcile.prefix.seen import PrefixSeen, engine_container, living, words_of
+from cachewright.reconcile.prefix.target import DIGEST_LENGTH, prefix_target
 from cachewright.reconcile.prefix.wish import PrefixWish
+from cachewright.reconcile.state import ChildId, Manifest
+from cachewright.reconcile.workload import original_words
+from cachewright.render.metadata import prefix_name
+from cachewright.render.prefix_settings import build_proof_pod
 
 
-async def see_prefix(
+async def see_engine(
     kube: KubeClient, namespace: str, wish: PrefixWish | None
 ) -> tuple[PrefixSeen | None, str]:
     """Return what the engine's pods run, and the labels they were found by; None without the layer."""
@@ -30,3 +41,58 @@ async def see_prefix(
     except KubeForbidden as e:
         return PrefixSeen(problem=f"the operator may not look at {wish.workload} ({e})"), ""
     return PrefixSeen(workload, living(pods)), selector
+
+
+def settings_names(wish: PrefixWish | None, seen: PrefixSeen | None, cache_name: str) -> frozenset[ChildId]:
+    """Name the ConfigMap that the settings stand in, which may be somebody else's."""
+    if wish is None or seen is None:
+        return frozenset()
+    if wish.layer.delivery == "ConfigMap":
+        return frozenset({("ConfigMap", prefix_name(cache_name))})
+    target = prefix_target(wish, seen, cache_name)
+    return frozenset({("ConfigMap", target.name)}) if target is not None else frozenset()
+
+
+async def see_proof(
+    kube: KubeClient,
+    document: Manifest,
+    wish: PrefixWish | None,
+    seen: PrefixSeen | None,
+    children: dict[ChildId, Manifest],
+) -> PrefixSeen | None:
+    """See whether the policy edits pods, until it once did, and whose settings the pod template names."""
+    if wish is None or seen is None or seen.problem or wish.layer.delivery != "Inject":
+        return seen
+    namespace, name = str(document["metadata"]["namespace"]), str(document["metadata"]["name"])
+    target = prefix_target(wish, seen, name)
+    if target is None or target.refusal:
+        return seen
+    seen = replace(seen, rival=await _rival(kube, namespace, name, target.stamp))
+    live = children.get(("ConfigMap", target.name))
+    if live is None or is_proven(live, seen):
+        return seen
+    args = target.args if target.args or target.command else ("serve",)
+    words = settings_words(wish, target)
+    try:
+        pod = await kube.dry_run(build_proof_pod(namespace, target.name, words, target.command, args))
+    except KubeTerminating:
+        raise
+    except (KubeForbidden, KubeInvalid) as e:
+        return replace(seen, is_proven=False, proof_error=str(e))
+    return replace(seen, is_proven=_has_settings(pod, wish, target.container))
+
+
+def _has_settings(pod: Manifest, wish: PrefixWish, container: str) -> bool:
+    found = engine_container(pod["spec"]["containers"], container)
+    if found is None or wish.configuration is None or original_words(pod) is None:
+        return False
+    words = words_of(found)
+    return not missing_arguments(words, wish.configuration) and not contradictions(words, wish.configuration)
+
+
+async def _rival(kube: KubeClient, namespace: str, name: str, stamp: str) -> str:
+    """Name the other object whose settings these are; empty where they are ours, or gone."""
+    if not stamp or re.fullmatch(f"{prefix_name(name)}-[0-9a-f]{{{DIGEST_LENGTH}}}", stamp):
+        return ""
+    metadata = await kube.get_metadata(CONFIG_MAPS, namespace, stamp)
+    return str((metadata or {"metadata": {}})["metadata"].get("labels", {}).get(LABEL_CACHE, ""))

@@ -21,6 +21,12 @@ class PrefixSeen:
     """Pods that are not over."""
     problem: str = ""
     """Why they could not be looked at, as the end of a sentence."""
+    is_proven: bool | None = None
+    """Whether the policy edited a pod that was made to see; None where nobody asked."""
+    proof_error: str = ""
+    """Why that pod was refused."""
+    rival: str = ""
+    """The InferenceCache whose settings the pod template names, where it is another one."""
 
 
 def living(pods: list[dict[str, Any]]) -> tuple[Pod, ...]:

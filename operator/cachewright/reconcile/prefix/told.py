@@ -8,6 +8,7 @@ from __future__ import annotations
 from cachewright.api.conditions import ConditionType, Reason
 from cachewright.engines.salts import why_no_salt
 from cachewright.reconcile.prefix.by_file import file_finding
+from cachewright.reconcile.prefix.by_policy import policy_finding
 from cachewright.reconcile.prefix.finding import PrefixFinding
 from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.prefix.wish import PrefixWish, prefix_wish
@@ -32,6 +33,8 @@ def _finding(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> PrefixFi
     why = why_no_salt(wish.engine, wish.version) if wish.layer.tenant_salt else ""
     if why:
         return PrefixFinding(Reason.TENANTS_NOT_APART, f"layers.prefix: {why}.")
+    if wish.layer.delivery == "Inject":
+        return policy_finding(wish, seen, observed) or _well(wish, seen)
     if not seen.pods:
         return PrefixFinding(Reason.NO_PODS, f"{wish.workload} has no pods now.", "Unknown")
     return file_finding(wish, seen, observed) or _well(wish, seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -22,7 +22,7 @@ from cachewright.errors import InvalidInput
 DIGEST_LENGTH: Final = 10
 """Hex digits that name settings; they are told apart within one object only."""
 
-NOT_THE_ENGINES: Final = frozenset({"workload_ref", "delivery", "tenant_salt", "shared_salt_for"})
+NOT_THE_ENGINES: Final = frozenset({"workload_ref", "delivery", "rollout", "tenant_salt", "shared_salt_for"})
 """Fields that change nothing of what the engine is told."""
 
 
@@ -52,15 +52,14 @@ class PrefixWish:
         return is_known_version(self.engine, self.version)
 
     @property
-    def digest(self) -> str:
-        """Name the settings as the user wrote them.
+    def said(self) -> dict[str, Any]:
+        """What the user says of the engine, without what is a default."""
+        return self.layer.model_dump(mode="json", exclude_defaults=True, exclude=set(NOT_THE_ENGINES))
 
-        Neither a default that a later release adds nor another rendering of the same words changes it, so
-        that no upgrade of the operator changes what pods carry.
-        """
-        said = self.layer.model_dump(mode="json", exclude_defaults=True, exclude=set(NOT_THE_ENGINES))
-        workload = [self.ref.api_version, self.ref.kind, self.ref.name, self.ref.container]
-        text = orjson.dumps([said, workload], option=orjson.OPT_SORT_KEYS)
+    @property
+    def digest(self) -> str:
+        """Name the settings as the user wrote them."""
+        text = orjson.dumps(self.said, option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(b"cachewright/prefix/settings\0" + text).hexdigest()[:DIGEST_LENGTH]
 
 
@@ -73,10 +72,17 @@ def prefix_wish(spec: InferenceCacheSpec | None) -> PrefixWish | None:
     engine, version = Engine(layer.engine), EngineVersion.parse(layer.engine_version)
     try:
         configuration = configure(engine, version, settings_of(layer))
-        file = settings_file(engine, version, configuration)
+        file = _file(layer, engine, version, configuration)
     except InvalidInput as e:
         return PrefixWish(layer, ref, engine, version, None, problem=str(e))
     return PrefixWish(layer, ref, engine, version, configuration, file)
+
+
+def _file(layer: PrefixLayer, engine: Engine, version: EngineVersion, config: EngineConfiguration) -> str:
+    """Render the file, where the engine is to read one."""
+    if layer.delivery == "ConfigMap" or config.file:
+        return settings_file(engine, version, config)
+    return ""
 
 
 def settings_of(layer: PrefixLayer) -> PrefixSettings:
@@ -92,6 +98,7 @@ def settings_of(layer: PrefixLayer) -> PrefixSettings:
         disk_path=layer.disk.path if layer.disk else None,
         events_endpoint=layer.events.endpoint if layer.events else None,
         report_cached_tokens=layer.report_cached_tokens,
+        response_cache_bytes=parse_bytes(layer.response_cache) if layer.response_cache else None,
         extra_arguments=tuple(layer.extra_args),
         suppressed_arguments=frozenset(layer.suppress_args),
     )
