@@ -49,10 +49,10 @@ def injection(
     cache: InferenceCache, wish: PrefixWish, target: PrefixTarget | None, observed: Observed
 ) -> PrefixChildren:
     """Return the settings that are wanted, those that are kept, and what the pod template is to name."""
-    seen = observed.prefix or PrefixSeen()
+    seen = observed.prefix
     settings = live_settings(observed)
     live = settings.get(target.name) if target is not None else None
-    if target is None or seen.problem or (target.refusal and live is None):
+    if target is None or seen is None or seen.problem or (target.refusal and live is None):
         return PrefixChildren(keeps=frozenset(("ConfigMap", name) for name in settings))
     data = live["data"] if live else settings_data(cache.metadata.name, settings_words(wish, target))
     annotations = _progress(live, target, seen)
