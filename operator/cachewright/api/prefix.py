@@ -62,6 +62,7 @@ class PrefixLayer(ApiModel):
             message="connector LMCache does not heed salts; set tenantSalt: false to let tenants share",
             field=".tenantSalt",
         ),
+        Rule(
             cel="(self.engine == 'Triton') == has(self.responseCache)",
             message="responseCache is for engine Triton, which needs it; set it there alone",
             field=".responseCache",

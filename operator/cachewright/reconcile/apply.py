@@ -51,13 +51,11 @@ async def apply(
         await _write_record(kube, plan.record_write)
         if url is not None and (plan.publish is not None or plan.beat is not None):
             published = await publish(plan, url, open_record_store, settings)
-        for child in plan.applies:
-            if child is not plan.keys:
-                writing = child
-                await kube.apply(child)
+        rest = (child for child in plan.applies if child is not plan.keys)
+        for child in (*rest, *([plan.stamp] if plan.stamp is not None else [])):
+            writing = child
+            await kube.apply(child)
         writing = None
-        if plan.stamp is not None:
-            await kube.apply(plan.stamp)
         for child in plan.deletes:
             metadata = child["metadata"]
             kind = KINDS_BY_NAME[child["kind"]]
