@@ -203,7 +203,7 @@ class PrefixChildren:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write: finalizer, digest key, record, the store's copy, children, stamp, removals; so ordered."""
+    """What to write, in order: finalizer, digest key, record, the store's copy, children, stamp, removals."""
 
     blocked: Finding | None = None
     """Set where nothing may be written; the last good state keeps running."""
