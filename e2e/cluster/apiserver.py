@@ -23,7 +23,7 @@ from e2e.cluster.errors import ClusterError
 from e2e.cluster.processes import Process, tail, wait_until
 from e2e.cluster.readiness import is_ready
 
-START_SECONDS: Final = 120.0
+START_SECONDS: Final = 300.0
 START_ATTEMPTS: Final = 3
 """A free port may be taken by someone else between the look and the use."""
 SERVICE_RANGE: Final = "10.0.0.0/16"
