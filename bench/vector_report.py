@@ -1,26 +1,47 @@
 """Figures of vector look-ups as a table, a plot, and a part of docs/benchmarks.md.
 
-Called by `bench.vectors`.
+Called by `bench.vectors`; the document is `bench.question_report`'s too.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from bench.contenders import OURS
 from bench.results import machine, number, spread
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs/benchmarks.md"
 PLOT: Final = DOCUMENT.parent / "benchmarks/vectors.png"
-BEGIN: Final = "<!-- vectors: begin -->"
-END: Final = "<!-- vectors: end -->"
+
+EXPLAINED: Final = (
+    "CPU: of the library and its store, for one look-up. Found: of as many repeats at a cosine of 0.96. "
+    "Ratio: to the quickest store of ours at that size."
+)
 
 CROWD_TARGET_MS: Final = 5.0
 CROWD_TARGET_RECALL: Final = 0.95
+
+
+@dataclass(frozen=True)
+class Round:
+    """Look-ups of one round."""
+
+    recall: float
+    """Part of them that found the entry they repeat."""
+    milliseconds: list[float]
+    """Of each, sorted."""
+    cpu_ms: float
+    """Of the library and the store's server, for each."""
+
+    def percentile(self, part: float) -> float:
+        """Return a percentile of the look-ups."""
+        return self.milliseconds[min(len(self.milliseconds) - 1, int(part * len(self.milliseconds)))]
 
 
 @dataclass(frozen=True)
@@ -31,15 +52,29 @@ class Figure:
     kind: str
     """`alone`: all entries are in the partition that is searched; `crowd`: ten are."""
     size: int
-    recall: float
-    """Part of the look-ups that found the entry they repeat."""
-    milliseconds: list[float]
-    """Of each look-up, sorted."""
+    rounds: list[Round]
     fill_seconds: float
 
+    def spread(self, part: float) -> str:
+        """Render minimum, **median** and maximum of the rounds' percentiles."""
+        least, median, most = (
+            number(value) for value in spread([one.percentile(part) for one in self.rounds])
+        )
+        return f"{least} / **{median}** / {most}"
+
     def percentile(self, part: float) -> float:
-        """Return a percentile of the look-ups."""
-        return self.milliseconds[min(len(self.milliseconds) - 1, int(part * len(self.milliseconds)))]
+        """Return the median of the rounds' percentiles."""
+        return statistics.median(one.percentile(part) for one in self.rounds)
+
+    @property
+    def recall(self) -> float:
+        """Return the median of the rounds."""
+        return statistics.median(one.recall for one in self.rounds)
+
+    @property
+    def cpu_ms(self) -> float:
+        """Return the median of the rounds."""
+        return statistics.median(one.cpu_ms for one in self.rounds)
 
 
 def render(figures: Sequence[Figure], loads: Sequence[float], failed: Sequence[str]) -> str:
@@ -50,11 +85,11 @@ def render(figures: Sequence[Figure], loads: Sequence[float], failed: Sequence[s
         where += f", all of it at nice {priority} beside whatever else the machine did"
     alone = [figure for figure in figures if figure.kind == "alone"]
     crowd = [figure for figure in figures if figure.kind == "crowd"]
-    count = len(figures[0].milliseconds)
+    count, rounds = len(figures[0].rounds[0].milliseconds), len(figures[0].rounds)
     parts = [
-        f"{where}; load average {least} / {median} / {most} meanwhile; one run of {count} look-ups each.",
+        f"{where}; load average {least} / {median} / {most} meanwhile; {rounds} rounds of {count} look-ups.",
         *([f"Failed, so incomplete: {', '.join(failed)}."] if failed else []),
-        f"Cells: p50 / p99 in ms, and the part of the {count} repeats (cosine 0.96) that was found.",
+        f"p50: minimum / **median** / maximum of the rounds; the other columns are medians. {EXPLAINED}",
         _size_table(alone),
         "![Latencies of look-ups by number of entries](benchmarks/vectors.png)",
     ]
@@ -66,13 +101,19 @@ def render(figures: Sequence[Figure], loads: Sequence[float], failed: Sequence[s
 
 def write(text: str, figures: Sequence[Figure]) -> None:
     """Put the figures into the document and draw the plot."""
-    document = DOCUMENT.read_text(encoding="utf-8")
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise RuntimeError(f"{DOCUMENT} lacks the markers {BEGIN} and {END}")
-    DOCUMENT.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    put("vectors", text)
     draw(figures, PLOT)
+
+
+def put(name: str, text: str) -> None:
+    """Replace what stands between two markers of the document."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    document = DOCUMENT.read_text(encoding="utf-8")
+    before, begun, rest = document.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (begun and ended):
+        raise RuntimeError(f"{DOCUMENT} lacks the markers {begin} and {end}")
+    DOCUMENT.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def draw(figures: Sequence[Figure], target: Path) -> None:
@@ -86,7 +127,7 @@ def draw(figures: Sequence[Figure], target: Path) -> None:
     titles = list(dict.fromkeys(one.title for one in figures if one.kind == "alone"))
     for title in titles:
         rows = [one for one in figures if one.title == title and one.kind == "alone"]
-        style = "-" if title.startswith("cachewright") else "--"
+        style = "-" if title.startswith(OURS) else "--"
         axes.plot(
             [row.size for row in rows], [row.percentile(0.5) for row in rows], style, marker="o", label=title
         )
@@ -101,24 +142,20 @@ def draw(figures: Sequence[Figure], target: Path) -> None:
 
 
 def _size_table(figures: Sequence[Figure]) -> str:
-    sizes = sorted({figure.size for figure in figures})
-    by_place = {(figure.title, figure.size): figure for figure in figures}
     lines = [
-        "| store | " + " | ".join(f"{size:,} entries" for size in sizes) + " |",
-        "|---|" + "---|" * len(sizes),
+        "| entries | store | p50, ms | ratio | p99, ms | CPU, ms | found |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for title in dict.fromkeys(figure.title for figure in figures):
-        cells = []
-        for size in sizes:
-            found = by_place.get((title, size))
-            cells.append(_cell(found) if found else "-")
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    for size in sorted({figure.size for figure in figures}):
+        of_size = [figure for figure in figures if figure.size == size]
+        best = min((one.percentile(0.5) for one in of_size if one.title.startswith(OURS)), default=None)
+        for index, figure in enumerate(of_size):
+            ratio = f"{figure.percentile(0.5) / best:.1f}" if best else "-"
+            lines.append(
+                f"| {f'{size:,}' if index == 0 else ''} | {figure.title} | {figure.spread(0.5)} | {ratio} "
+                f"| {number(figure.percentile(0.99))} | {number(figure.cpu_ms)} | {figure.recall:.2f} |"
+            )
     return "\n".join(lines)
-
-
-def _cell(figure: Figure) -> str:
-    latency = f"**{number(figure.percentile(0.5))}** / {number(figure.percentile(0.99))}"
-    return f"{latency}, {figure.recall:.2f}"
 
 
 def _crowd_table(figures: Sequence[Figure]) -> str:
@@ -127,8 +164,9 @@ def _crowd_table(figures: Sequence[Figure]) -> str:
         p50 = figure.percentile(0.5)
         reached = p50 <= CROWD_TARGET_MS and figure.recall >= CROWD_TARGET_RECALL
         target = f"p50 ≤ {CROWD_TARGET_MS:.0f} ms, found ≥ {CROWD_TARGET_RECALL}"
+        verdict = "reached" if reached else "**not reached**"
         lines.append(
-            f"| {figure.title} | {number(p50)} | {number(figure.percentile(0.99))} | {figure.recall:.3f} | "
-            f"{target}: {'reached' if reached else '**not reached**'} |"
+            f"| {figure.title} | {figure.spread(0.5)} | {number(figure.percentile(0.99))} "
+            f"| {figure.recall:.3f} | {target}: {verdict} |"
         )
     return "\n".join(lines)

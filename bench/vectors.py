@@ -14,26 +14,28 @@ import tempfile
 import time
 import traceback
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import psutil
 
-from bench.vector_peers import PEERS, measure_peer, run_search_redis
-from bench.vector_report import Figure, render, write
+from bench.processes import weigh
+from bench.vector_peers import PEERS, run_search_redis, time_peer
+from bench.vector_report import Figure, Round, render, write
 from cachewright.stores.vector_opening import open_vector_store
 from cachewright.stores.vectors import VectorStore
 from tests.support.crowds import Crowd, fill, find
 from tests.support.postgres_servers import run_postgres
-from tests.support.qdrant_servers import given_server, run_qdrant
+from tests.support.qdrant_servers import QdrantServer, given_server, run_qdrant
 from tests.support.vectors import VectorSubject
 
 DIMENSIONS: Final = 384
 SIZES: Final = (1000, 10_000, 50_000)
 OTHERS: Final = 100_000
 QUERIES: Final = 200
+ROUNDS: Final = 5
 
 EXAMPLES = """\
 examples:
@@ -49,6 +51,7 @@ class Measurement:
 
     sizes: tuple[int, ...]
     others: int
+    rounds: int
     figures: list[Figure] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)
@@ -60,7 +63,7 @@ class Measurement:
         """Keep a figure."""
         self.figures.append(figure)
         if self.file is not None:
-            self.file.write_text(json.dumps([vars(one) for one in self.figures]))
+            self.file.write_text(json.dumps([asdict(one) for one in self.figures]))
 
     def say(self, text: str) -> None:
         """Tell how far it is."""
@@ -68,32 +71,49 @@ class Measurement:
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", file=sys.stderr, flush=True)
 
 
-async def measure_ours(measurement: Measurement, title: str, store: VectorStore) -> None:
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """One of our stores."""
+
+    title: str
+    store: VectorStore
+    server: psutil.Process | None
+    """None: there is none, or it runs elsewhere."""
+
+    def cpu_seconds(self) -> float:
+        """Return what this process and the store's server have used."""
+        return time.process_time() + (weigh(self.server).cpu_seconds if self.server else 0.0)
+
+
+async def measure_ours(measurement: Measurement, ours: Ours) -> None:
     """Measure one of our stores at every size, and in a crowd."""
+    title, store = ours.title, ours.store
     await store.check()
     for size in measurement.sizes:
         measurement.say(f"{title}: {size:,} entries of one partition")
         crowd = Crowd(0, own=size, dimensions=DIMENSIONS)
-        await _measure_crowd(measurement, title, "alone", size, store, crowd)
+        await _measure_crowd(measurement, ours, "alone", size, crowd)
     measurement.say(f"{title}: 10 entries among {measurement.others:,} of others")
     crowd = Crowd(measurement.others, dimensions=DIMENSIONS)
-    await _measure_crowd(measurement, title, "crowd", measurement.others, store, crowd)
+    await _measure_crowd(measurement, ours, "crowd", measurement.others, crowd)
     await store.aclose()
 
 
-async def _measure_crowd(
-    measurement: Measurement, title: str, kind: str, size: int, store: VectorStore, crowd: Crowd
-) -> None:
+async def _measure_crowd(measurement: Measurement, ours: Ours, kind: str, size: int, crowd: Crowd) -> None:
+    store = ours.store
     subject = VectorSubject(store, dimensions=DIMENSIONS)
     space = await subject.opened()
     began = time.perf_counter()
     await fill(store, space, crowd)
     filled_seconds = time.perf_counter() - began
     await find(store, space, crowd, 20)
-    finding = await find(store, space, crowd, QUERIES)
-    measurement.add(
-        Figure(title, kind, size, finding.recall, [1000 * one for one in finding.seconds], filled_seconds)
-    )
+    rounds = []
+    for _ in range(measurement.rounds):
+        cpu_before = ours.cpu_seconds()
+        finding = await find(store, space, crowd, QUERIES)
+        cpu_ms = 1000 * (ours.cpu_seconds() - cpu_before) / QUERIES
+        rounds.append(Round(finding.recall, [1000 * one for one in finding.seconds], cpu_ms))
+    measurement.add(Figure(ours.title, kind, size, rounds, filled_seconds))
     await store.drop(subject.cache_id, space.keyspace)
 
 
@@ -107,16 +127,14 @@ def measure_peers(measurement: Measurement, folder: Path) -> None:
     for name, (title, _) in PEERS.items():
         measurement.say(f"{title}: up to {max(measurement.sizes):,} entries")
         try:
-            with run_search_redis(folder) as url:
-                for found in measure_peer(
-                    name, url, folder / "vectors.npy", folder / "queries.npy", list(measurement.sizes)
-                ):
-                    recall = found["hits"] / QUERIES
-                    measurement.add(
-                        Figure(
-                            title, "alone", found["size"], recall, sorted(found["ms"]), found["fill_seconds"]
-                        )
-                    )
+            with run_search_redis(folder) as redis:
+                files = (folder / "vectors.npy", folder / "queries.npy")
+                for found in time_peer(name, redis, *files, measurement.sizes, measurement.rounds):
+                    rounds = [
+                        Round(one["hits"] / QUERIES, sorted(one["ms"]), one["cpu_ms"])
+                        for one in found["rounds"]
+                    ]
+                    measurement.add(Figure(title, "alone", found["size"], rounds, found["fill_seconds"]))
                     measurement.say(f"{title}: {found['size']:,} done")
         except Exception:  # noqa: BLE001 - the process edge: one that fails must not cost the others' figures
             traceback.print_exc()
@@ -137,20 +155,28 @@ def main() -> int:
         "--results", type=Path, metavar="FILE", help="write the figures as JSON too, as they come"
     )
     asked = parser.parse_args()
-    measurement = Measurement((200, 1000), 2000) if asked.quick else Measurement(SIZES, OTHERS)
+    measurement = Measurement((200, 1000), 2000, 2) if asked.quick else Measurement(SIZES, OTHERS, ROUNDS)
     measurement.file = asked.results
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cachewright-vectors-")))
         postgres = stack.enter_context(run_postgres())
         qdrant = given_server() or stack.enter_context(run_qdrant())
-        kind = "" if given_server() else " (stand-in)"
-        ours = {
-            "cachewright, process memory": open_vector_store(f"memory://?max_bytes={2**31}"),
-            "cachewright, PostgreSQL": open_vector_store(postgres.dsn()),
-            f"cachewright, Qdrant{kind}": open_vector_store(qdrant.url, api_key=qdrant.api_key),
-        }
-        for title, store in ours.items():
-            asyncio.run(measure_ours(measurement, title, store))
+        kind = " (stand-in)" if isinstance(qdrant, QdrantServer) else ""
+        stores = [
+            Ours("cachewright, process memory", open_vector_store(f"memory://?max_bytes={2**31}"), None),
+            Ours(
+                "cachewright, PostgreSQL",
+                open_vector_store(postgres.dsn()),
+                psutil.Process(postgres.process.pid),
+            ),
+            Ours(
+                f"cachewright, Qdrant{kind}",
+                open_vector_store(qdrant.url, api_key=qdrant.api_key),
+                psutil.Process(qdrant.process.pid) if isinstance(qdrant, QdrantServer) else None,
+            ),
+        ]
+        for ours in stores:
+            asyncio.run(measure_ours(measurement, ours))
         if not asked.without_peers:
             measure_peers(measurement, folder)
     text = render(measurement.figures, measurement.loads, measurement.failed)

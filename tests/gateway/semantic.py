@@ -43,19 +43,23 @@ class SemanticGateway(Gateway):
     """A gateway whose only route has both layers."""
 
     embeddings: EmbeddingServer
+    """Where the embedder is one that the test scripts."""
 
     def __init__(
-        self, folder: Path, redis: RedisServer, upstream_url: str, embeddings: EmbeddingServer
+        self, folder: Path, redis: RedisServer, upstream_url: str, embeddings: EmbeddingServer | str
     ) -> None:
+        """`embeddings` may be the URL of another embedder."""
         super().__init__(folder, redis, upstream_url)
-        self.embeddings = embeddings
+        if isinstance(embeddings, EmbeddingServer):
+            self.embeddings = embeddings
+        embedder_url = embeddings if isinstance(embeddings, str) else embeddings.url
         self.record = self.record.with_layer("Semantic", "5" * 16, BINDING, "2026-11-30T00:00:00Z")
         self.mount("record/record.json", self.record.to_json())
         route = self.policy.routes[0].model_copy(update={"layers": ("Exact", "Semantic")})
         identity = EmbeddingIdentity("endpoint", "stub", "1", DIMENSIONS, 16_384)
         self.enact(
             routes=(route,),
-            embedder=EmbedderPolicy(url=embeddings.url, identity=identity, timeout_seconds=UNHURRIED_SECONDS),
+            embedder=EmbedderPolicy(url=embedder_url, identity=identity, timeout_seconds=UNHURRIED_SECONDS),
             semantic=SemanticPolicy(
                 binding=BINDING,
                 mode="Serve",
