@@ -145,6 +145,15 @@ SINGLE: Final = (
         )
         for number, name in enumerate(["", "A", "n" * 64, 1])
     ),
+    Case(
+        "prefix-of-other-pods-without-selector",
+        changed(
+            FULL,
+            spec__layers__prefix__workloadRef__kind="RayCluster",
+            spec__layers__prefix__workloadRef__podSelector=GONE,
+        ),
+        "spec.layers.prefix.workloadRef.podSelector",
+    ),
     Case("prefix-of-the-models-workload", changed(FULL, spec__layers__prefix__workloadRef=GONE)),
     Case(
         "prefix-triton-by-file",
@@ -508,7 +517,7 @@ def _fields(document: Document) -> Iterator[str]:
 
 def _every_field() -> dict[str, Document]:
     """Return every path with an object that fills it."""
-    bases = (CREDENTIAL, EXTERNAL, FULL)
+    bases = (MANAGED, CREDENTIAL, EXTERNAL, FULL)
     return {path: base for base in bases for path in _fields(base)}
 
 

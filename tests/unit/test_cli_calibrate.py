@@ -66,8 +66,8 @@ def test_plots_are_written_in_each_form(
     assert files[0].read_bytes().startswith(b"\x89PNG")
     assert "<svg" in files[1].read_text()
     page = files[2].read_text()
-    assert "By class, at" in page
-    assert "long_tail" in page
+    assert "By class of what differs, at" in page
+    assert "long tail" in page
     assert "<script" not in page
     assert 'src="' not in page
 

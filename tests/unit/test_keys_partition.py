@@ -62,7 +62,7 @@ def test_what_is_outside_the_key_is_outside_the_partition() -> None:
     assert digest(replace(REST, query="b=2&a=1")) == digest(replace(REST, query="a=1&b=2"))
 
 
-@given(st.tuples(*[st.integers(0, 2)] * 3), st.tuples(*[st.integers(0, 2)] * 3))
+@given(st.tuples(*[st.integers(0, 2)] * 5), st.tuples(*[st.integers(0, 2)] * 5))
 def test_a_raised_generation_is_another_partition(one: tuple[int, ...], other: tuple[int, ...]) -> None:
     """So a retraction is a retraction in this layer too."""
     context = Context(role="admin", user="alice", documents=(Document("a"),))

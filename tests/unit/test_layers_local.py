@@ -188,6 +188,7 @@ class _Counters:
     """A Dependence whose digest is easily told apart."""
 
     counters: tuple[str, ...]
+    template: str = ""
 
     def digest_at(self, generations: tuple[int, ...]) -> str:
         return f"{generations[0]:064x}"

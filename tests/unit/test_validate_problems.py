@@ -75,7 +75,7 @@ def test_every_problem_is_reported_at_once() -> None:
         ),
         ("spec__gateway__max_replicas", 3, "is not a known field; did you mean replicas?"),
         ("spec__gateway__image_pull_policy", "Always", "is not a known field; did you mean imagePullPolicy?"),
-        ("spec__layers__fuzzy", {}, "is not a known field; known here: exact, semantic, embedding"),
+        ("spec__layers__fuzzy", {}, "is not a known field; known here: exact, semantic, embedding, prefix"),
         ("metadata__label", {}, "is not a known field; did you mean labels?"),
         ("metadata__labels", {"a": 1}, 'must be text; write it in quotes: "1"'),
         ("metadata__annotations", [], "must be an object (a mapping), not a list"),
