@@ -150,8 +150,6 @@ async def test_a_dry_run_counts_and_changes_nothing(gateway: Gateway) -> None:
     assert (await gateway.call(headers=QUOTING)).is_hit
     await retract(gateway, document="manual-7")
     assert await count(gateway, document="manual-7") == 0
-    # By the counters: the same entries, still in the store, unless the janitor's first sweep has come by.
-    assert await count(gateway, document="faq") in (0, 4)
 
 
 @pytest.mark.parametrize(
