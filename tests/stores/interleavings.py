@@ -46,6 +46,9 @@ from tests.stores.model_operator import DONE_SECONDS, Done, ModelOperator
 ALL_GO_ON = 8
 """Steps below let everything that waits come to its end."""
 
+OTHERS_GO_ON = 32
+"""Steps below let everything come to its end but what waits for an upstream: a lot happens meanwhile."""
+
 KEY = bytes(32)
 TAG = "tenant"
 
@@ -138,6 +141,8 @@ class World:
     """Retractions and removals that the store has carried out."""
     answers: int = 0
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    upstream: set[asyncio.Future[None]] = field(default_factory=set)
+    """Those that wait for an answer of the model."""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     names: dict[Asked, EntryName] = field(default_factory=dict)
     """Where an answer to a question was found last."""
@@ -173,6 +178,14 @@ class World:
         step: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append(step)
         await step
+
+    async def upstream_turn(self) -> None:
+        """Wait as for an upstream."""
+        step: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.append(step)
+        self.upstream.add(step)
+        await step
+        self.upstream.discard(step)
 
     def note(self, call: str) -> None:
         """Number what the store has just carried out."""
@@ -214,10 +227,10 @@ class World:
             self._judge(found, done)
         elif isinstance(found, Miss):
             changes = self.changes
-            await self.turn()
+            await self.upstream_turn()
             self.answers += 1
             version = self.operator.engine[self.answers % len(self.operator.engine)]
-            await self.turn()
+            await self.upstream_turn()
             refusal = await gateway.layer.write(
                 found, "application/json", json.dumps([changes, version]).encode()
             )
@@ -285,6 +298,8 @@ class World:
         for byte in schedule:
             if byte < ALL_GO_ON:
                 await self._let_all_end()
+            elif byte < OTHERS_GO_ON:
+                await self._let_others_end()
             else:
                 self._step(byte)
                 await self.settle()
@@ -305,6 +320,13 @@ class World:
             self.waiting.pop(0).set_result(None)
             await self.settle()
         await asyncio.gather(*self.tasks)
+
+    async def _let_others_end(self) -> None:
+        await self.settle()
+        while others := [step for step in self.waiting if step not in self.upstream]:
+            self.waiting.remove(others[0])
+            others[0].set_result(None)
+            await self.settle()
 
     def _step(self, byte: int) -> None:
         for bound, take in (

@@ -13,6 +13,11 @@ def marks(changes: int) -> Marks:
     return Marks(1, BEGINNING + changes)
 
 
+def settle(highest: HighestMarks, after: int) -> None:
+    """Raise the marks to `after`, as whoever retracts a whole store does."""
+    highest.settle({"00": Raise(BEGINNING, BEGINNING + after)})
+
+
 def read(highest: HighestMarks, changes: int, tag: str = "00") -> bool:
     """Read at once; tell whether the store went back."""
     return highest.went_back(tag, marks(changes), highest.begin())
@@ -31,9 +36,18 @@ def test_lower_marks_give_a_store_away() -> None:
     read(highest, 6)
     assert read(highest, 5)
     assert read(highest, 5)
-    highest.settle()
-    assert not read(highest, 5)
-    assert not read(highest, 6)
+    settle(highest, 7)
+    assert not read(highest, 7)
+    assert not read(highest, 8)
+    assert read(highest, 7)
+
+
+def test_a_store_that_goes_back_twice_gives_itself_away_twice() -> None:
+    """Also where nobody looked in between: what was done to it the first time is lost again."""
+    highest = HighestMarks()
+    read(highest, 6)
+    assert read(highest, 5)
+    settle(highest, 7)
     assert read(highest, 5)
 
 
@@ -52,7 +66,7 @@ def test_what_was_read_before_a_store_was_seen_to_does_not_count() -> None:
     slow = highest.begin()
     read(highest, 6)
     assert read(highest, 5)
-    highest.settle()
+    settle(highest, 7)
     assert highest.is_settled(slow)
     assert highest.went_back("09", marks(9), slow)
     assert not highest.is_settled(highest.begin())
@@ -88,8 +102,8 @@ def test_a_store_that_was_filled_again_gives_itself_away_when_its_old_copy_retur
         highest.went_back("00", None, highest.begin())
         read(highest, beginning)
         assert read(highest, 5)
-        highest.settle()
-        assert not read(highest, 5)
+        settle(highest, 6)
+        assert not read(highest, 6)
 
 
 def test_a_beginning_that_was_not_seen_empty_may_be_an_old_copy() -> None:

@@ -7,6 +7,7 @@ another beginning, so do marks from far away, unless the store was seen empty. U
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,7 +92,11 @@ class HighestMarks:
         """Tell whether somebody has seen to the store since a read began."""
         return read <= self._settled
 
-    def settle(self) -> None:
-        """Begin anew with what the store holds now: all that it held before is out of reach."""
-        self._highest.clear()
+    def settle(self, raised: Mapping[str, Raise]) -> None:
+        """Begin anew with what the store holds now: all that it held before is out of reach.
+
+        `raised` is how that was done. It counts as seen, since the store may go back once more before
+        anybody looks again.
+        """
         self._settled = self._reads
+        self._highest = {tag: _Highest(each.after, self._reads, self._reads) for tag, each in raised.items()}

@@ -99,8 +99,8 @@ class Mending:
         layers = {self._layer, *(self._known.best.layers if self._known.best else ())}
         counters = [layer_counter(name) for name in sorted(layers)]
         try:
-            await self._store.raise_generations(self._cache_id, counters)
-            self._highest.settle()
+            raised = await self._store.raise_generations(self._cache_id, counters)
+            self._highest.settle(raised)
         finally:
             # Not in a callback, which runs later: until then whoever awaits the task that is over goes on at
             # once, finds nothing settled for it, and awaits it again, without ever letting the callback run.
