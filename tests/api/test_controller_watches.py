@@ -14,7 +14,7 @@ from e2e.cluster.apiserver import ApiServer
 from tests.api.admin import Admin
 from tests.api.operator_process import OperatorProcess
 from tests.api.rights import user_of_cluster, user_of_namespace
-from tests.support.caches import EXTERNAL_REDIS, Document, cache_document
+from tests.support.caches import EXTERNAL_REDIS, SPEC, Document, cache_document
 
 pytestmark = pytest.mark.api
 
@@ -28,10 +28,18 @@ CHILDREN = [
         "Service": ["demo-redis", "demo-gateway"],
         "StatefulSet": ["demo-redis"],
         "Deployment": ["demo-gateway"],
+        "PersistentVolumeClaim": ["demo-qdrant"],
         "PodDisruptionBudget": ["demo-gateway"],
         "NetworkPolicy": ["demo-redis"],
     }[kind.kind]
 ]
+CACHE = cache_document(
+    spec={
+        "stores": {**SPEC["stores"], "qdrant": {"managed": {}}},
+        "layers": {"exact": {}, "semantic": {"store": "Qdrant"}},
+        "embedder": {"builtin": {}},
+    }
+)
 
 
 class Site:
@@ -109,7 +117,7 @@ def site(
 
 def test_the_tables_rights_are_enough(site: Site) -> None:
     """Objects are served, an error is told by an Event, a child that is not wanted any more goes."""
-    site.create(cache_document())
+    site.create(CACHE)
     site.wait_for_children()
     site.wait_for_reason("demo", "StoreUnready")
     site.create(cache_document("lost", spec={"stores": EXTERNAL_REDIS}))
@@ -133,7 +141,7 @@ def test_the_tables_rights_are_enough(site: Site) -> None:
 
 def test_every_child_that_is_deleted_comes_back(site: Site) -> None:
     """Whichever child is deleted, it is made again long before the next resync."""
-    site.create(cache_document())
+    site.create(CACHE)
     site.wait_for_children()
     for kind, name in CHILDREN:
         before = site.read(kind, name)
@@ -147,7 +155,7 @@ def test_every_child_that_is_deleted_comes_back(site: Site) -> None:
 
 def test_every_child_that_loses_its_labels_gets_them_back(site: Site) -> None:
     """A child whose labels a hand removed drops out of our watch; that is seen, and mended."""
-    site.create(cache_document())
+    site.create(CACHE)
     site.wait_for_children()
     for kind, name in CHILDREN:
         before = site.read(kind, name)
@@ -188,7 +196,7 @@ def test_only_labelled_secrets_and_config_maps_are_listed_and_watched(
     site: Site, api_server: ApiServer
 ) -> None:
     """Every list and watch of children asks the server for labelled objects only."""
-    site.create(cache_document())
+    site.create(CACHE)
     site.wait_for_children()
     watched = set()
     for event in api_server.audit_events(site.user):
@@ -201,7 +209,7 @@ def test_only_labelled_secrets_and_config_maps_are_listed_and_watched(
 
 def test_the_users_object_stays_as_it_was_written(site: Site) -> None:
     """No annotation, no finalizer, and no field manager of kopf on the user's object."""
-    site.create(cache_document())
+    site.create(CACHE)
     site.wait_for_reason("demo", "StoreUnready")
     found = site.read(INFERENCE_CACHES, "demo")
     assert found is not None
