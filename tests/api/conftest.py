@@ -31,11 +31,16 @@ def api_server() -> Iterator[ApiServer]:
 @pytest.fixture(scope="session")
 def crd(api_server: ApiServer) -> None:
     """Install the CRD."""
-    api_server.kubectl("apply", "--server-side", "-f", str(CRD))
+    install_crd(api_server)
+
+
+def install_crd(server: ApiServer) -> None:
+    """Install the CRD in a server, and wait until it is served."""
+    server.kubectl("apply", "--server-side", "-f", str(CRD))
 
     def is_established() -> bool:
         # `kubectl wait` fails at once on an object that has no conditions yet.
-        found = json.loads(api_server.kubectl("get", "crd", "inferencecaches.cachewright.dev", "-o", "json"))
+        found = json.loads(server.kubectl("get", "crd", "inferencecaches.cachewright.dev", "-o", "json"))
         conditions = found.get("status", {}).get("conditions") or []
         return {"Established": "True"}.items() <= {
             each["type"]: each["status"] for each in conditions

@@ -11,7 +11,7 @@ from cachewright.kube.lease import RENEW_DEADLINE_SECONDS
 from cachewright.kube.protocol import CONFIG_MAPS
 from e2e.cluster.apiserver import ApiServer
 from tests.api.admin import Admin
-from tests.api.conftest import CRD
+from tests.api.conftest import install_crd
 from tests.api.operator_process import OperatorProcess
 from tests.support.caches import cache_document
 
@@ -32,14 +32,8 @@ def server() -> Iterator[ApiServer]:
 @pytest.fixture
 def served(server: ApiServer) -> ApiServer:
     """Have InferenceCaches served."""
-    install(server)
+    install_crd(server)
     return server
-
-
-def install(server: ApiServer) -> None:
-    """Install the CRD."""
-    server.kubectl("apply", "--server-side", "-f", str(CRD))
-    server.kubectl("wait", "--for=condition=Established", "crd/inferencecaches.cachewright.dev")
 
 
 def replica(server: ApiServer, folder: Path, *arguments: str) -> OperatorProcess:
@@ -63,7 +57,7 @@ def test_an_api_without_the_definition_is_waited_for(server: ApiServer, tmp_path
         operator.wait_for_log("waiting for the InferenceCache definition", 30)
         assert operator.get("/readyz")[0] == 503
         assert operator.get("/healthz")[0] == 200
-        install(server)
+        install_crd(server)
         operator.wait(lambda: operator.ready, "the operator is ready", 30)
         serve_one(server, operator, "early", 30)
         assert len(operator.logged("waiting for the InferenceCache definition")) == 1

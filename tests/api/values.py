@@ -156,7 +156,7 @@ _PREFIX: Final[dict[str, Values]] = {
     "spec.layers.prefix.blockSize": ([1, 4096], [0, 4097, 1.5]),
     "spec.layers.prefix.hashAlgorithm": (["SHA256CBOR", "XXHash", "XXHashCBOR"], ["MD5"]),
     "spec.layers.prefix.eviction": (["LFU", "SLRU", "Priority", "TLRU"], ["lru"]),
-    "spec.layers.prefix.gpuMemoryShare": ([0.01, 1], [0, 1.01]),
+    "spec.layers.prefix.gpuMemoryShare": ([0.01, 1], [-0.01, 0, 1.01]),
     "spec.layers.prefix.hostMemory": _QUANTITIES,
     "spec.layers.prefix.connector": (["Native"], ["Other"]),
     "spec.layers.prefix.disk.size": _QUANTITIES,

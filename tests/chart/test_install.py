@@ -122,7 +122,7 @@ def test_a_cluster_wide_install_reaches_every_namespace(server: ApiServer, helm:
     assert can(server, "watch", "inferencecaches.cachewright.dev", "default")
     assert can(server, "patch", "inferencecaches.cachewright.dev", "default", "status")
     assert not can(server, "update", "inferencecaches.cachewright.dev", "default")
-    assert not can(server, "create", "pods", "default")
+    assert not can(server, "delete", "pods", "default")
     assert not can(server, "delete", "inferencecaches.cachewright.dev", "default")
 
 

@@ -15,15 +15,16 @@ import psutil
 import pytest
 
 from tests.local.harness import eventually, fetch, running
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_soon_and_wholly(tmp_path: Path, number: signal.Signals) -> None:
-    """Exit code 0 within two seconds, no server left, nothing mounted left."""
+    """Exit code 0 before anybody loses patience, no server left, nothing mounted left."""
     with running(tmp_path) as local:
         local.ask()
         store = local.store_pid
-        assert local.end(number) < 2.5
+        assert local.end(number) < PATIENCE_SECONDS
         assert local.process.returncode == 0
         assert not psutil.pid_exists(store)
         kept = {path.name for path in (tmp_path / "state/cachewright/local/quickstart").iterdir()}

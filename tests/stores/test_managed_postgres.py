@@ -134,6 +134,7 @@ async def test_the_database_is_made_once_and_brought_up_to_date_at_each_start(po
         row = connection.execute("SELECT current_setting('is_superuser'), current_setting('shared_buffers')")
         assert row.fetchone() == ("off", "64MB")
         assert connection.execute("SELECT '[1,2]'::vector <=> '[2,1]'").fetchone() is not None
+        connection.execute("SET synchronous_commit = on")  # else a kill may lose what came last
         connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
     with pytest.raises(psycopg.OperationalError, match=r"no pg_hba\.conf entry"):
         pod.connect("first-password", user="postgres")

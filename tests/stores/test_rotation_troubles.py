@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from cachewright.errors import StoreRefused
+from cachewright.keys.digest import key_pattern
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.kube.memory import MemoryKube
 from cachewright.kube.protocol import INFERENCE_CACHES
@@ -28,8 +29,10 @@ def redis() -> Iterator[RedisServer]:
 
 @pytest.fixture
 async def world(redis: RedisServer) -> AsyncIterator[RotationWorld]:
-    """Give an API server with nothing in it yet."""
+    """Give an API server with nothing in it yet, and a store that remembers no cache of an earlier test."""
     made = RotationWorld(MemoryKube(), redis, "ml")
+    for key in list(made.client.scan_iter(match=key_pattern("*"), count=1000)):
+        made.client.delete(key)
     yield made
     await made.end()
 

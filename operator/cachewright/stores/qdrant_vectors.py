@@ -53,11 +53,11 @@ class QdrantVectorStore:
         """Ask for the server's version, and something that it tells only to those who may know."""
         async with self._link.use("ask Qdrant for its version") as client:
             version = (await client.info()).version
+            found = re.match(r"(\d+)\.(\d+)", version)
+            if found is None or (int(found[1]), int(found[2])) < MIN_VERSION:
+                wanted = ".".join(map(str, MIN_VERSION))
+                raise StoreUnfit(f"Qdrant {wanted} or newer is needed; the server is {version}")
             await client.collection_exists(CHECKED)
-        found = re.match(r"(\d+)\.(\d+)", version)
-        if found is None or (int(found[1]), int(found[2])) < MIN_VERSION:
-            wanted = ".".join(map(str, MIN_VERSION))
-            raise StoreUnfit(f"Qdrant {wanted} or newer is needed; the server is {version}")
         return Capabilities("Qdrant", version)
 
     async def ensure(self, space: VectorSpace, probe_text: str, probe_vector: Vector) -> Marker:
