@@ -173,17 +173,12 @@ class World:
         """Return monotonic seconds, which pass when the schedule says so."""
         return self.now
 
-    async def turn(self) -> None:
-        """Wait until the schedule lets this step go on."""
+    async def turn(self, *, upstream: bool = False) -> None:
+        """Wait until the schedule lets this step go on; `upstream` says that it waits for the model."""
         step: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append(step)
-        await step
-
-    async def upstream_turn(self) -> None:
-        """Wait as for an upstream."""
-        step: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.waiting.append(step)
-        self.upstream.add(step)
+        if upstream:
+            self.upstream.add(step)
         await step
         self.upstream.discard(step)
 
@@ -227,10 +222,10 @@ class World:
             self._judge(found, done)
         elif isinstance(found, Miss):
             changes = self.changes
-            await self.upstream_turn()
+            await self.turn(upstream=True)
             self.answers += 1
             version = self.operator.engine[self.answers % len(self.operator.engine)]
-            await self.upstream_turn()
+            await self.turn(upstream=True)
             refusal = await gateway.layer.write(
                 found, "application/json", json.dumps([changes, version]).encode()
             )

@@ -47,6 +47,11 @@ class Rule:
         return _with_rules(handler(core_schema), (self,), handler)
 
 
+ABOVE_NOTHING: Final = Rule(cel="double(self) > 0.0", message="must be above 0 and at most 1")
+"""For a share of 1, beside a minimum of 0. The API server compares whole numbers with a minimum's whole part,
+so neither a minimum above 0 nor an exclusive one keeps 0 out."""
+
+
 def _with_rules(
     schema: JsonSchemaValue, rules: tuple[Rule, ...], handler: GetJsonSchemaHandler
 ) -> JsonSchemaValue:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cachewright.api.base import ApiModel, Rule
+from cachewright.api.base import ABOVE_NOTHING, ApiModel, Rule
 from cachewright.api.model import WorkloadRef
 from cachewright.api.quantities import Quantity
 from cachewright.api.routes import RouteName
@@ -97,15 +97,7 @@ class PrefixLayer(ApiModel):
     """How vLLM names blocks. The CBOR forms give the same names in every process, for routers and tiers."""
     eviction: Literal["LRU", "LFU", "SLRU", "Priority", "TLRU"] | None = None
     """Which blocks go first when memory is short."""
-    gpu_memory_share: (
-        Annotated[
-            float,
-            Field(ge=0, le=1),
-            # Not a minimum: the API server compares whole numbers with its whole part.
-            Rule(cel="double(self) > 0.0", message="must be above 0 and at most 1"),
-        ]
-        | None
-    ) = None
+    gpu_memory_share: Annotated[float, Field(ge=0, le=1), ABOVE_NOTHING] | None = None
     """Share of the GPU's memory that the engine may take."""
     host_memory: Quantity | None = None
     """Size of a second tier, in the host's memory."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cachewright.api.base import ApiModel, Rule
+from cachewright.api.base import ABOVE_NOTHING, ApiModel, Rule
 from cachewright.api.durations import Duration
 from cachewright.api.guard import DEFAULT_GUARD, GuardCheck
 from cachewright.api.rotation import Epoch
@@ -14,8 +14,7 @@ from cachewright.api.rotation import Epoch
 Threshold = Annotated[
     float,
     Field(ge=0, le=1),
-    # Not an exclusive minimum: the API server compares whole numbers with its whole part.
-    Rule(cel="double(self) > 0.0", message="must be above 0 and at most 1"),
+    ABOVE_NOTHING,
 ]
 """Least cosine between two questions that may share an answer."""
 

@@ -1,14 +1,18 @@
-"""What every managed store has: an address, those who may reach it, and what a drain may do.
+"""What every managed store has: one pod, an address, those who may reach it, and what a drain may do.
 
 Called by each store's builder module.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import LABEL_COMPONENT, LABEL_NAME
+from cachewright.api.quantities import parse_bytes
+from cachewright.api.stores import ManagedPostgres, ManagedQdrant, ManagedRedis
 from cachewright.render.metadata import PRODUCT, Component, Manifest, child_metadata, selector_labels
-from cachewright.render.pods import pod_security_context
+from cachewright.render.pods import placement_fields, pod_security_context, resources
 from cachewright.render.settings import RenderSettings
 
 
@@ -24,6 +28,38 @@ def build_store_service(
             "type": "ClusterIP",
             "selector": selector_labels(cache, component),
             "ports": [{"name": port_name, "port": port, "targetPort": port_name, "protocol": "TCP"}],
+        },
+    }
+
+
+def build_store_stateful_set(
+    cache: InferenceCache,
+    name: str,
+    component: Component,
+    managed: ManagedRedis | ManagedQdrant | ManagedPostgres,
+    annotations: Mapping[str, str],
+    pod: Manifest,
+) -> Manifest:
+    """Render the one pod of a store; `pod` is its spec but for what all have alike."""
+    labels = selector_labels(cache, component)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": child_metadata(cache, name, component),
+        "spec": {
+            "replicas": 1,
+            "serviceName": name,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": dict(annotations)},
+                "spec": {
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    **pod,
+                    **placement_fields(managed, labels),
+                },
+            },
         },
     }
 
@@ -71,3 +107,9 @@ def build_store_pod_disruption_budget(cache: InferenceCache, name: str, componen
 def kept_security_context(user: int) -> Manifest:
     """Security of a pod with a volume, whose files are not gone through at each start, many as they are."""
     return {**pod_security_context(user), "fsGroupChangePolicy": "OnRootMismatch"}
+
+
+def kept_resources(managed: ManagedQdrant | ManagedPostgres) -> Manifest:
+    """Resources of a pod with a volume: its `memory`, in whole MiB, unless told otherwise."""
+    memory = f"{-(-parse_bytes(managed.memory) // (1024 * 1024))}Mi"
+    return resources(managed, {"requests": {"cpu": "250m", "memory": memory}, "limits": {"memory": memory}})

@@ -13,17 +13,17 @@ from cachewright.render.managed_store import (
     build_store_network_policy,
     build_store_pod_disruption_budget,
     build_store_service,
+    build_store_stateful_set,
+    kept_resources,
     kept_security_context,
 )
-from cachewright.render.metadata import Manifest, child_metadata, secret_metadata, selector_labels
+from cachewright.render.metadata import Manifest, child_metadata, secret_metadata
 from cachewright.render.pods import (
     checksum,
     config_volume,
     container_security_context,
     encode_secret_data,
     mount,
-    placement_fields,
-    resources,
     secret_volume,
 )
 from cachewright.render.settings import RenderSettings
@@ -102,40 +102,23 @@ def build_postgres_stateful_set(
 ) -> Manifest:
     """Render the one pod that runs the database."""
     name = postgres_name(cache.metadata.name)
-    labels = selector_labels(cache, "postgres")
     files = "\0".join(f"{file}\0{text}" for file, text in sorted(postgres_files(cache, managed).items()))
     annotations = {
         f"{ANNOTATION_CHECKSUM_PREFIX}config": checksum(files),
         f"{ANNOTATION_CHECKSUM_PREFIX}password": inputs.secret_checksums["postgres"],
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": child_metadata(cache, name, "postgres"),
-        "spec": {
-            "replicas": 1,
-            "serviceName": name,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels, "annotations": annotations},
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "terminationGracePeriodSeconds": 60,
-                    "securityContext": kept_security_context(POSTGRES_USER),
-                    "containers": [_container(managed, settings)],
-                    "volumes": [
-                        config_volume("config", name),
-                        secret_volume("secrets", name, {"password": "password"}),
-                        claim_volume("data", name),
-                        {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
-                    ],
-                    **placement_fields(managed, labels),
-                },
-            },
-        },
+    pod = {
+        "terminationGracePeriodSeconds": 60,
+        "securityContext": kept_security_context(POSTGRES_USER),
+        "containers": [_container(managed, settings)],
+        "volumes": [
+            config_volume("config", name),
+            secret_volume("secrets", name, {"password": "password"}),
+            claim_volume("data", name),
+            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+        ],
     }
+    return build_store_stateful_set(cache, name, "postgres", managed, annotations, pod)
 
 
 def postgres_files(cache: InferenceCache, managed: ManagedPostgres) -> dict[str, str]:
@@ -158,7 +141,6 @@ def postgres_files(cache: InferenceCache, managed: ManagedPostgres) -> dict[str,
 
 
 def _container(managed: ManagedPostgres, settings: RenderSettings) -> Manifest:
-    memory = f"{-(-parse_bytes(managed.memory) // (1024 * 1024))}Mi"
     pull_policy = managed.image_pull_policy or settings.image_pull_policy
     ready = f"pg_isready -q -h 127.0.0.1 -p {POSTGRES_PORT} -U {LOGIN} -d {DATABASE}"
     probe = {"exec": {"command": ["sh", "-c", ready]}, "timeoutSeconds": 3}
@@ -175,9 +157,7 @@ def _container(managed: ManagedPostgres, settings: RenderSettings) -> Manifest:
         "livenessProbe": {**probe, "periodSeconds": 10, "failureThreshold": 6},
         # SIGTERM would let it wait until every gateway has hung up.
         "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", stop]}}},
-        "resources": resources(
-            managed, {"requests": {"cpu": "250m", "memory": memory}, "limits": {"memory": memory}}
-        ),
+        "resources": kept_resources(managed),
         "securityContext": container_security_context(),
         "volumeMounts": [
             mount("config", "/etc/cachewright/config"),

@@ -6,24 +6,23 @@ from typing import Final
 
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import ANNOTATION_CHECKSUM_PREFIX, QDRANT_PORT, qdrant_name
-from cachewright.api.quantities import parse_bytes
 from cachewright.api.stores import ManagedQdrant
 from cachewright.render.inputs import RenderInputs
 from cachewright.render.managed_store import (
     build_store_network_policy,
     build_store_pod_disruption_budget,
     build_store_service,
+    build_store_stateful_set,
+    kept_resources,
     kept_security_context,
 )
-from cachewright.render.metadata import Manifest, child_metadata, secret_metadata, selector_labels
+from cachewright.render.metadata import Manifest, child_metadata, secret_metadata
 from cachewright.render.pods import (
     checksum,
     config_volume,
     container_security_context,
     encode_secret_data,
     mount,
-    placement_fields,
-    resources,
 )
 from cachewright.render.settings import RenderSettings
 from cachewright.render.text import render_text
@@ -86,42 +85,24 @@ def build_qdrant_stateful_set(
 ) -> Manifest:
     """Render the one pod that holds the vectors."""
     name = qdrant_name(cache.metadata.name)
-    labels = selector_labels(cache, "qdrant")
     annotations = {
         f"{ANNOTATION_CHECKSUM_PREFIX}config": checksum(_configuration(cache)),
         f"{ANNOTATION_CHECKSUM_PREFIX}api-key": inputs.secret_checksums["qdrant"],
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": child_metadata(cache, name, "qdrant"),
-        "spec": {
-            "replicas": 1,
-            "serviceName": name,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels, "annotations": annotations},
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "terminationGracePeriodSeconds": 60,
-                    "securityContext": kept_security_context(QDRANT_USER),
-                    "containers": [_container(cache, managed, settings)],
-                    "volumes": [
-                        config_volume("config", name),
-                        claim_volume("storage", name),
-                        {"name": "scratch", "emptyDir": {}},
-                    ],
-                    **placement_fields(managed, labels),
-                },
-            },
-        },
+    pod = {
+        "terminationGracePeriodSeconds": 60,
+        "securityContext": kept_security_context(QDRANT_USER),
+        "containers": [_container(cache, managed, settings)],
+        "volumes": [
+            config_volume("config", name),
+            claim_volume("storage", name),
+            {"name": "scratch", "emptyDir": {}},
+        ],
     }
+    return build_store_stateful_set(cache, name, "qdrant", managed, annotations, pod)
 
 
 def _container(cache: InferenceCache, managed: ManagedQdrant, settings: RenderSettings) -> Manifest:
-    memory = f"{-(-parse_bytes(managed.memory) // (1024 * 1024))}Mi"
     pull_policy = managed.image_pull_policy or settings.image_pull_policy
     key = {"secretKeyRef": {"name": qdrant_name(cache.metadata.name), "key": "api-key"}}
     return {
@@ -139,9 +120,7 @@ def _container(cache: InferenceCache, managed: ManagedQdrant, settings: RenderSe
         "startupProbe": {**_probe("/readyz"), "periodSeconds": 2, "failureThreshold": STARTUP_SECONDS // 2},
         "readinessProbe": {**_probe("/readyz"), "periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": {**_probe("/livez"), "periodSeconds": 10, "failureThreshold": 6},
-        "resources": resources(
-            managed, {"requests": {"cpu": "250m", "memory": memory}, "limits": {"memory": memory}}
-        ),
+        "resources": kept_resources(managed),
         "securityContext": container_security_context(),
         "volumeMounts": [
             mount("config", "/etc/cachewright/config"),

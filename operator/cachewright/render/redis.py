@@ -9,13 +9,16 @@ from cachewright.api.names import ANNOTATION_CHECKSUM_PREFIX
 from cachewright.api.quantities import parse_bytes
 from cachewright.api.stores import ManagedRedis
 from cachewright.render.inputs import RedisCredentials, RenderInputs
-from cachewright.render.managed_store import build_store_network_policy, build_store_service
+from cachewright.render.managed_store import (
+    build_store_network_policy,
+    build_store_service,
+    build_store_stateful_set,
+)
 from cachewright.render.metadata import (
     Manifest,
     child_metadata,
     redis_name,
     secret_metadata,
-    selector_labels,
 )
 from cachewright.render.pods import (
     checksum,
@@ -23,7 +26,6 @@ from cachewright.render.pods import (
     container_security_context,
     encode_secret_data,
     mount,
-    placement_fields,
     pod_security_context,
     resources,
     secret_volume,
@@ -82,38 +84,21 @@ def build_redis_stateful_set(
 ) -> Manifest:
     """Render the one pod that holds the entries."""
     name = redis_name(cache.metadata.name)
-    labels = selector_labels(cache, "redis")
     annotations = {
         f"{ANNOTATION_CHECKSUM_PREFIX}config": checksum(_redis_conf(cache, managed)),
         f"{ANNOTATION_CHECKSUM_PREFIX}users": checksum(inputs.users_acl),
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": child_metadata(cache, name, "redis"),
-        "spec": {
-            "replicas": 1,
-            "serviceName": name,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels, "annotations": annotations},
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "terminationGracePeriodSeconds": 10,
-                    "securityContext": pod_security_context(REDIS_USER),
-                    "containers": [_redis_container(managed, settings)],
-                    "volumes": [
-                        config_volume("config", name),
-                        secret_volume("users", name, {"users.acl": "users.acl"}),
-                        {"name": "data", "emptyDir": {"sizeLimit": "64Mi"}},
-                    ],
-                    **placement_fields(managed, labels),
-                },
-            },
-        },
+    pod = {
+        "terminationGracePeriodSeconds": 10,
+        "securityContext": pod_security_context(REDIS_USER),
+        "containers": [_redis_container(managed, settings)],
+        "volumes": [
+            config_volume("config", name),
+            secret_volume("users", name, {"users.acl": "users.acl"}),
+            {"name": "data", "emptyDir": {"sizeLimit": "64Mi"}},
+        ],
     }
+    return build_store_stateful_set(cache, name, "redis", managed, annotations, pod)
 
 
 def build_redis_network_policy(cache: InferenceCache, settings: RenderSettings) -> Manifest:
