@@ -125,12 +125,15 @@ class RotationWorld:
     monotonic: float = 0.0
     """Seconds, as the operator sees them."""
     kept_record: Manifest = field(default_factory=dict)
-    """The record's ConfigMap as `remember` found it."""
+    """The record's ConfigMap as it was a step ago."""
     hits: int = 0
     """Answers from the cache."""
     steps: int = 0
     """How often `remember` was called; each answer tells in which step it was given."""
+    _remembered: tuple[RedisBackdoor, Manifest] | None = None
     _dead: set[tuple[str, Keyspace]] = field(default_factory=set)
+    _said: dict[tuple[str, int], Record] = field(default_factory=dict)
+    """By cache and revision."""
     _given: dict[tuple[str, int], Keyspace] = field(default_factory=dict)
     _answers: dict[tuple[str, Keyspace], str] = field(default_factory=dict)
     """Version of the engine whose answers a keyspace holds."""
@@ -214,12 +217,14 @@ class RotationWorld:
         await self.delete(PODS, self.pods.pop(version))
 
     async def remember(self) -> None:
-        """Begin another step, with a copy of store and record kept for what goes back to them."""
+        """Begin another step; what goes back goes to where store and record were at the one before."""
         self.steps += 1
         record = await self.record()
-        self.kept_record = await self.child(CONFIG_MAPS, "demo-record")
-        self.backdoor = RedisBackdoor(self.client, record.cache_id)
-        self.backdoor.remember()
+        backdoor = RedisBackdoor(self.client, record.cache_id)
+        kept = await self.child(CONFIG_MAPS, "demo-record")
+        backdoor.remember()
+        self.backdoor, self.kept_record = self._remembered or (backdoor, kept)
+        self._remembered = backdoor, kept
 
     async def record(self) -> Record:
         """Read the record as it stands in its ConfigMap."""
@@ -290,6 +295,8 @@ class RotationWorld:
         cache = record.cache_id
         in_use = {layer.keyspace for layer in record.layers.values()}
         kept = {past.keyspace for past in record.in_state(KeyspaceState.RETAINED)}
+        said = self._said.setdefault((cache, record.revision), record)
+        assert said == record, "a revision has two contents"
         assert len(set(record.keyspaces())) == len(record.keyspaces()), "a keyspace is named twice"
         revived = {each for each in in_use | kept if (cache, each) in self._dead}
         assert not revived, f"{revived} was being deleted"

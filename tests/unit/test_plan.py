@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -177,11 +178,30 @@ def test_setting_a_version_back_brings_its_keyspace_back(world: World) -> None:
 
 
 def test_a_wiped_record_is_restored_from_the_store(world: World) -> None:
-    """The store's copy carries revision and incarnations over the loss of the ConfigMap."""
+    """The store's copy carries all over the loss of the ConfigMap; its counters go on above any seen."""
     before = world.record()
     del world.children["ConfigMap", "demo-record"]
     world.settle()
-    assert world.record() == before
+    record = world.record()
+    assert replace(record, revision=before.revision, incarnation=before.incarnation) == before
+    assert min(record.revision, record.incarnation) >= int(NOW.timestamp())
+    assert world.store_record == record
+
+
+def test_an_outdated_copy_of_a_wiped_record_gives_nothing_but_what_to_delete(world: World) -> None:
+    """A store that failed over lacks what was decided last: status knows better which keyspaces there are."""
+    outdated = world.record()
+    world.change(model={"name": "demo-model", "version": "2026-12-01"})
+    world.settle()
+    latest = world.record()
+    del world.children["ConfigMap", "demo-record"]
+    world.store_record = outdated
+    world.settle()
+    record = world.record()
+    assert {past.keyspace for past in record.past} == {*outdated.keyspaces(), *latest.keyspaces()}
+    assert {past.state for past in record.past} == {"deleting"}
+    assert record.layers["Exact"].keyspace.incarnation > int(NOW.timestamp())
+    assert world.store_record == record
 
 
 def test_a_wiped_record_without_a_store_goes_on_above_what_status_remembers(world: World) -> None:

@@ -73,7 +73,7 @@ class Deletion:
 
     async def _cleaned(self, document: Manifest, cache: InferenceCache) -> float | None:
         observed = await observe(self.kube, document, cache.spec, self.open_record_store, self.settings)
-        record, _ = best_record(observed)
+        record, _ = best_record(observed, self.clock())
         cache_id = record.cache_id if record else own_cache_id(document)
         job = build_delete_job(cache, cache_id, self.settings.render)
         if job is None:

@@ -47,7 +47,7 @@ from cachewright.stores.redis_acl import acl_lines
 
 def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     """Decide what to write; a plan with `blocked` set writes nothing but status and write permission."""
-    record, record_version = best_record(observed)
+    record, record_version = best_record(observed, now)
     try:
         cache = load(observed.document)
     except InvalidSpec as e:

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 from cachewright.api.conditions import ConditionType, Reason
 from cachewright.api.names import API_VERSION, KIND
-from cachewright.keys.record import KeyspaceState, Record
 from cachewright.reconcile.calibration_told import calibration_part
+from cachewright.reconcile.keyspaces_told import layers_status, retained_status
 from cachewright.reconcile.memory_told import memory_part
 from cachewright.reconcile.prefix.told import prefix_part
 from cachewright.reconcile.probes_told import embedder_part, fresh_probes, layer_findings
@@ -25,7 +25,6 @@ from cachewright.reconcile.timestamps import to_timestamp
 from cachewright.render.metadata import endpoint_url
 
 MAX_MESSAGE_LENGTH: Final = 4096
-MAX_RETAINED_SHOWN: Final = 64
 
 
 def build_status(
@@ -53,27 +52,10 @@ def build_status(
     if plan.record is not None:
         status["cacheID"] = plan.record.cache_id
     if plan.record is not None and plan.record.layers:
-        status["layers"] = [
-            {"name": name, "keyspace": str(layer.keyspace), "since": layer.since}
-            for name, layer in sorted(plan.record.layers.items())
-        ]
+        status["layers"] = layers_status(plan.record)
     if plan.record is not None and plan.record.past:
         status["retained"] = retained_status(plan.record)
     return status
-
-
-def retained_status(record: Record) -> list[Manifest]:
-    """List keyspaces that are no longer in use, the latest first."""
-    return [
-        {
-            "layer": past.layer,
-            "keyspace": str(past.keyspace),
-            "state": "Retained" if past.state is KeyspaceState.RETAINED else "Deleting",
-            **({"modelVersion": past.model_version} if past.model_version else {}),
-            "until": past.until,
-        }
-        for past in reversed(record.past)
-    ][:MAX_RETAINED_SHOWN]
 
 
 def status_manifest(observed: Observed, status: Manifest) -> Manifest:
