@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from e2e.engine import Engine
 from tests.gateway.harness import Gateway, root_client, running
+from tests.support.postgres_servers import PostgresServer
 from tests.support.redis_servers import RedisServer, run_redis
 
 
@@ -52,3 +55,13 @@ async def gateway(mounts: Gateway) -> AsyncIterator[Gateway]:
     """A running gateway."""
     async with running(mounts):
         yield mounts
+
+
+@pytest.fixture
+def dsn(postgres: PostgresServer) -> Iterator[str]:
+    """Return the connection string of an empty database."""
+    name = f"test_{time.monotonic_ns()}"
+    with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield postgres.dsn(database=name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

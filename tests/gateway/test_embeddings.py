@@ -8,7 +8,7 @@ import json
 import random
 import time
 from array import array
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -406,16 +406,6 @@ async def test_the_openai_client_reads_hits_and_misses(gateway: Gateway) -> None
             assert [item.embedding for item in answer.data] == [vector_of("x y"), vector_of("z")]
             assert answer.usage.prompt_tokens == 3
             await stored(gateway, 2)
-
-
-@pytest.fixture
-def dsn(postgres: PostgresServer) -> Iterator[str]:
-    """Return the connection string of an empty database."""
-    name = f"test_{time.monotonic_ns()}"
-    with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-        yield postgres.dsn(database=name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture
