@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from bench.contenders import OURS
 from bench.processes import free_port, running
 from bench.quality import PAIRS, THRESHOLD, pairs_of
@@ -106,13 +108,13 @@ def _messages(body: str, case: Case) -> object:
 
 
 @contextmanager
-def embedder(folder: Path) -> Iterator[str]:
-    """Serve the built-in model until the block ends; gives its URL."""
+def embedder(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """Serve the built-in model until the block ends; gives its URL and its process."""
     port, health = free_port(), free_port()
     command = [sys.executable, "-m", "cachewright.cli", "embedder", "--port", str(port)]
     ready = f"http://127.0.0.1:{health}/readyz"
-    with running([*command, "--health-port", str(health)], folder / "embedder.log", ready):
-        yield f"http://127.0.0.1:{port}/v1"
+    with running([*command, "--health-port", str(health)], folder / "embedder.log", ready) as process:
+        yield f"http://127.0.0.1:{port}/v1", process
 
 
 async def ask_ours(folder: Path, embedder_url: str, pairs: Pairs) -> list[bool]:
@@ -195,7 +197,7 @@ def main() -> int:
     pairs, failed = collect(10 if options.quick else 1), list[str]()
     with tempfile.TemporaryDirectory(prefix="cachewright-questions-") as name:
         folder = Path(name)
-        with embedder(folder) as url:
+        with embedder(folder) as (url, _):
             say(f"{OURS}: {len(pairs.questions)} pairs of questions, {len(pairs.structures)} of structure")
             ours = pairs.score(OURS, THRESHOLD, asyncio.run(ask_ours(folder, url, pairs)))
             chosen = [options.only] if options.only else list(PEERS)

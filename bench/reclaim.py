@@ -44,6 +44,9 @@ LIVE_KEYS: Final = 20_000
 PRIORITY: Final = 10
 """Of those that run first; any number above zero would do."""
 
+FLUSH_SECONDS: Final = 600.0
+"""What FLUSHDB may take: it answers once everything is gone."""
+
 BASELINE_SECONDS: Final = 20.0
 METHODS: Final = ("nothing", "janitor", "FLUSHDB ASYNC", "FLUSHDB")
 DEAD, LIVE = Keyspace("d" * 16, 1), Keyspace("a" * 16, 2)
@@ -126,7 +129,7 @@ def say(text: str) -> None:
 def measure(keys: int, method: str, *, realtime: bool) -> Measured:
     """Fill a store, let others read it, and take the keyspace away."""
     with run_redis("redis") as server, tempfile.TemporaryDirectory() as folder:
-        root = Redis.from_url(server.url("root"))
+        root = Redis.from_url(server.url("root"), socket_timeout=FLUSH_SECONDS)
         record = publish(root, server.cache_id)
         fill(server, DEAD, keys)
         fill(server, LIVE, LIVE_KEYS)
