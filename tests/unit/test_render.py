@@ -15,8 +15,8 @@ from cachewright.crd.validation import load
 from cachewright.policy.document import GatewayPolicy
 from cachewright.render.children import build_children, expected_names
 from cachewright.render.inputs import RedisCredentials, RenderInputs
-from cachewright.render.redis import container_memory_mebibytes
 from cachewright.render.settings import RenderSettings
+from cachewright.sizing.redis import container_memory_mebibytes
 from tests.chart.pod_security import violations
 from tests.conftest import CompareGolden
 from tests.support.caches import UID, cache_document

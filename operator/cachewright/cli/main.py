@@ -15,6 +15,7 @@ from typing import Final
 COMMANDS: Final = {
     "validate": ("cachewright.cli.validate", "check InferenceCache manifests without a cluster"),
     "explain": ("cachewright.cli.explain", "tell which layers a change would empty, and why"),
+    "size": ("cachewright.cli.size", "tell how much memory and disk a manifest's stores need"),
     "local": ("cachewright.cli.local", "serve a manifest on this machine, without a cluster"),
     "calibrate": (
         "cachewright.cli.calibrate",
@@ -49,6 +50,7 @@ examples:
   cachewright validate -f examples/quickstart.yaml
   cachewright validate -f manifests/ --output json
   cachewright explain -f old.yaml -f new.yaml
+  cachewright size -f examples/all-managed.yaml --entries 100k
   cachewright local -f examples/quickstart.yaml
   cachewright crd | kubectl apply -f -
   cachewright COMMAND --help

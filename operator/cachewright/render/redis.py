@@ -32,15 +32,12 @@ from cachewright.render.pods import (
 )
 from cachewright.render.settings import RenderSettings
 from cachewright.render.text import render_text
+from cachewright.sizing.redis import container_memory_mebibytes
 
 REDIS_PORT: Final = 6379
 
 REDIS_USER: Final = 999
 """The uid that the official Redis and Valkey images use."""
-
-MEMORY_OVERHEAD_FACTOR: Final = 1.3
-"""Fragmentation, client buffers and the server itself, over `maxmemory`."""
-MEMORY_OVERHEAD_BYTES: Final = 32 * 1024 * 1024
 
 
 def build_redis_secret(cache: InferenceCache, credentials: RedisCredentials, users_acl: str) -> Manifest:
@@ -104,12 +101,6 @@ def build_redis_stateful_set(
 def build_redis_network_policy(cache: InferenceCache, settings: RenderSettings) -> Manifest:
     """Let only this cache's gateways and the operator reach the store, and the store reach nobody."""
     return build_store_network_policy(cache, redis_name(cache.metadata.name), "redis", REDIS_PORT, settings)
-
-
-def container_memory_mebibytes(max_memory_bytes: int) -> int:
-    """Derive the container's memory limit from `maxmemory`, in MiB, rounded up."""
-    needed = max_memory_bytes * MEMORY_OVERHEAD_FACTOR + MEMORY_OVERHEAD_BYTES
-    return -(-int(needed) // (1024 * 1024))
 
 
 def _redis_container(managed: ManagedRedis, settings: RenderSettings) -> Manifest:

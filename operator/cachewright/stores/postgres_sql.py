@@ -40,8 +40,12 @@ def create_statements(space: VectorSpace) -> list[Composed]:
             "nonce bytea NOT NULL, metadata bytea NOT NULL, body bytea NOT NULL, stored_ms bigint NOT NULL, "
             "expires_ms bigint NOT NULL, PRIMARY KEY (tenant, digest))"
         ).format(table, dimensions),
-        # Beside the row where it fits: an exact scan reads every vector of a partition.
-        SQL("ALTER TABLE {} ALTER COLUMN embedding SET STORAGE MAIN").format(table),
+        # In the row where they fit: an exact scan reads every vector of a partition, and a walk over the
+        # graph compares tenant and partition of whatever it comes by.
+        SQL(
+            "ALTER TABLE {} ALTER COLUMN embedding SET STORAGE MAIN, ALTER COLUMN tenant SET STORAGE MAIN, "
+            "ALTER COLUMN digest SET STORAGE MAIN, ALTER COLUMN partition SET STORAGE MAIN"
+        ).format(table),
         SQL("CREATE INDEX ON {} (tenant, partition)").format(table),
         SQL("CREATE INDEX ON {} (stored_ms)").format(table),
         SQL("CREATE INDEX ON {} (expires_ms)").format(table),
