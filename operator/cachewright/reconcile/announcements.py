@@ -38,12 +38,18 @@ def announcements(before: Manifest, status: Manifest) -> Iterator[Announcement]:
         yield Announcement("ready_changed", fields, kind, ready["reason"], ready["message"])
     yield from _stores(before, status)
     yield from _rotation(before, status)
-    memory, former = (_condition(each, ConditionType.MEMORY_PRESSURE) for each in (status, before))
-    if bool(memory) != bool(former):
-        told = (memory["reason"], memory["message"]) if memory else ("", "")
-        yield Announcement(
-            "memory_pressure_changed", {"short": bool(memory)}, "Warning" if memory else "", *told
-        )
+    yield from _shortage(before, status, ConditionType.MEMORY_PRESSURE, "memory_pressure_changed")
+    yield from _shortage(before, status, ConditionType.STORE_UNDERSIZED, "store_undersized_changed")
+
+
+def _shortage(
+    before: Manifest, status: Manifest, kind: ConditionType, log_event: str
+) -> Iterator[Announcement]:
+    """Tell of a condition that is present only while something is short."""
+    short, former = (_condition(each, kind) for each in (status, before))
+    if bool(short) != bool(former):
+        told = (short["reason"], short["message"]) if short else ("", "")
+        yield Announcement(log_event, {"short": bool(short)}, "Warning" if short else "", *told)
 
 
 def _stores(before: Manifest, status: Manifest) -> Iterator[Announcement]:

@@ -16,11 +16,11 @@ def sizes_part(observed: Observed) -> Part | None:
     It never makes the object unready: a store works on while its volume grows.
     """
     claims = sorted(volume_claims(observed), key=lambda claim: str(claim["metadata"]["name"]))
-    bound = [claim for claim in claims if _capacity(claim)]
+    bound = [claim for claim in claims if capacity_of(claim)]
     if not bound:
         return None
     for claim in bound:
-        wanted, capacity = requested_storage(claim), _capacity(claim)
+        wanted, capacity = requested_storage(claim), capacity_of(claim)
         if parse_quantity(capacity) < parse_quantity(wanted):
             message = f"Volume claim {claim['metadata']['name']} grows from {capacity} to {wanted}"
             message += f"{_obstacle(claim)}."
@@ -39,7 +39,8 @@ def requested_storage(claim: Manifest) -> str:
     return str(claim["spec"]["resources"]["requests"]["storage"])
 
 
-def _capacity(claim: Manifest) -> str:
+def capacity_of(claim: Manifest) -> str:
+    """Return the size that a claim's volume has; empty where it has none yet."""
     return str(((claim.get("status") or {}).get("capacity") or {}).get("storage", ""))
 
 

@@ -22,6 +22,7 @@ from cachewright.reconcile.serving import in_use
 from cachewright.reconcile.sizes_told import sizes_part
 from cachewright.reconcile.state import Applied, Finding, Manifest, Observed, Plan
 from cachewright.reconcile.timestamps import to_timestamp
+from cachewright.reconcile.undersized_told import undersized_part
 from cachewright.render.metadata import endpoint_url
 
 MAX_MESSAGE_LENGTH: Final = 4096
@@ -38,6 +39,7 @@ def build_status(
         parts.append(rotation)
     others = (
         memory_part(observed),
+        undersized_part(observed, plan.cache),
         calibration_part(plan.cache),
         prefix_part(observed, plan),
         sizes_part(observed),

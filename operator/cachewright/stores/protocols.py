@@ -95,6 +95,16 @@ class ServerFacts:
     used_bytes: int = 0
     max_bytes: int = 0
     """0: no limit."""
+    evicted_keys: int = 0
+    """Keys that went for want of memory since the server was started."""
+    expired_keys: int = 0
+    """Keys that had their time out, since the same moment."""
+
+    @property
+    def evicted_share(self) -> float:
+        """Share of the keys that went by themselves which went too early."""
+        gone = self.evicted_keys + self.expired_keys
+        return self.evicted_keys / gone if gone else 0.0
 
     @property
     def may_evict_records(self) -> bool:

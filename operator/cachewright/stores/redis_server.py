@@ -25,6 +25,7 @@ class RedisServerFacts:
             async with self._link.use("ask the server about itself") as client:
                 memory = _by_server(await client.info("memory"))
                 replication = _by_server(await client.info("replication"))
+                stats = _by_server(await client.info("stats"))
         except StoreRefused as e:
             if any(sign in str(e) for sign in _MAY_NOT):
                 return None
@@ -32,11 +33,14 @@ class RedisServerFacts:
         policies = sorted({str(each.get("maxmemory_policy", "")) for each in memory})
         unsafe = [policy for policy in policies if policy.startswith("allkeys-")]
         fullest = max(memory, key=_share)
+        evicting = max(stats, key=lambda each: int(each.get("evicted_keys", 0)))
         return ServerFacts(
             is_replica=all(each.get("role") == "slave" for each in replication),
             eviction_policy=(unsafe or policies)[0],
             used_bytes=int(fullest.get("used_memory", 0)),
             max_bytes=int(fullest.get("maxmemory", 0)),
+            evicted_keys=int(evicting.get("evicted_keys", 0)),
+            expired_keys=int(evicting.get("expired_keys", 0)),
         )
 
 
@@ -44,6 +48,7 @@ def _by_server(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return one answer per server; a client of a cluster may have asked several."""
     nested = [each for each in answer.values() if isinstance(each, dict) and "role" in each]
     nested += [each for each in answer.values() if isinstance(each, dict) and "used_memory" in each]
+    nested += [each for each in answer.values() if isinstance(each, dict) and "evicted_keys" in each]
     return nested or [answer]
 
 
