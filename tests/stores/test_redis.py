@@ -256,3 +256,23 @@ async def test_a_longer_budget_waits_longer(
         server.thaw()
     await waiting
     await patient.aclose()
+
+
+async def test_what_a_full_server_evicted_is_told_to_the_operator(server: RedisServer, root: Redis) -> None:
+    """And what had its time out, so that one which is too small can be told from one that is just full."""
+    used = int((await root.info("memory"))["used_memory"])
+    store = open_record_store(server.url("operator"))
+    await root.config_resetstat()
+    await root.config_set("maxmemory-policy", "volatile-lfu")
+    await root.config_set("maxmemory", used + 2 * 1024 * 1024)
+    try:
+        for number in range(400):
+            await root.set(f"filler-{number}", b"!" * 16_384, ex=3600)
+        facts = await store.read_server()
+        assert facts is not None
+        assert facts.evicted_keys > 200
+        assert facts.evicted_share > 0.9
+    finally:
+        await root.config_set("maxmemory", 0)
+        await root.config_set("maxmemory-policy", "noeviction")
+        await store.aclose()
