@@ -68,9 +68,9 @@ def _volumes(observed: Observed, cache: InferenceCache) -> Iterator[tuple[Reason
     store = "qdrant" if semantic.store == "Qdrant" else "postgres"
     name_of = qdrant_name if store == "qdrant" else postgres_name
     claim = observed.children.get(("PersistentVolumeClaim", name_of(observed.name)))
-    capacity = parse_bytes(capacity_of(claim) or "0") if claim is not None else 0
-    if not capacity:
+    if claim is None or not capacity_of(claim):
         return
+    capacity = parse_bytes(capacity_of(claim))
     wanted = replace(EMPTY, entries=semantic.max_entries)
     least = _need(cache, store, wanted).disk_bytes
     if least <= capacity:
@@ -93,5 +93,5 @@ def _need(cache: InferenceCache, store: str, load: Load) -> Need:
 
 def _rounded(number: float) -> int:
     """Keep two digits, rounding down."""
-    step = 10 ** max(0, len(str(int(number))) - 2)
+    step = int(10 ** max(0, len(str(int(number))) - 2))
     return int(number) // step * step

@@ -145,14 +145,13 @@ def _settings(spec: InferenceCacheSpec, need: Need) -> Iterator[Setting]:
     memory, disk = need.memory_bytes / MEMORY_SHARE, need.disk_bytes / DISK_SHARE
     stores, path = spec.stores, f"spec.stores.{need.store}.managed"
     if need.store == "redis":
-        yield Setting(
-            f"{path}.maxMemory", quantity(memory), stores.redis.managed and stores.redis.managed.max_memory
-        )
+        redis = stores.redis.managed
+        yield Setting(f"{path}.maxMemory", quantity(memory), redis.max_memory if redis else None)
         return
     store = stores.qdrant if need.store == "qdrant" else stores.postgres
     managed = store.managed if store is not None else None
-    yield Setting(f"{path}.memory", quantity(memory), managed and managed.memory)
-    yield Setting(f"{path}.storage.size", quantity(disk), managed and managed.storage.size)
+    yield Setting(f"{path}.memory", quantity(memory), managed.memory if managed else None)
+    yield Setting(f"{path}.storage.size", quantity(disk), managed.storage.size if managed else None)
 
 
 def quantity(size: float) -> str:
