@@ -166,6 +166,44 @@ SINGLE: Final = (
         "spec.layers.prefix.delivery",
     ),
     Case(
+        "prefix-patched",
+        changed(FULL, spec__layers__prefix__delivery="Patch", spec__layers__prefix__rollout="Immediate"),
+    ),
+    Case(
+        "prefix-patched-without-a-word-on-rolling",
+        changed(FULL, spec__layers__prefix__delivery="Patch"),
+        "spec.layers.prefix.rollout",
+    ),
+    Case(
+        "prefix-patched-with-a-file",
+        changed(
+            FULL,
+            spec__layers__prefix__engine="TensorRTLLM",
+            spec__layers__prefix__delivery="Patch",
+            spec__layers__prefix__rollout="Immediate",
+        ),
+        "spec.layers.prefix.delivery",
+    ),
+    Case(
+        "prefix-patched-of-another-kind",
+        changed(
+            FULL,
+            spec__layers__prefix__delivery="Patch",
+            spec__layers__prefix__rollout="Immediate",
+            spec__layers__prefix__workloadRef__kind="RayCluster",
+        ),
+        "spec.layers.prefix.delivery",
+    ),
+    Case(
+        "prefix-patched-of-the-models-workload",
+        changed(
+            FULL,
+            spec__layers__prefix__delivery="Patch",
+            spec__layers__prefix__rollout="Immediate",
+            spec__layers__prefix__workloadRef=GONE,
+        ),
+    ),
+    Case(
         "prefix-triton-without-size",
         changed(FULL, spec__layers__prefix__engine="Triton"),
         "spec.layers.prefix.responseCache",

@@ -110,6 +110,8 @@ class Reason(StrEnum):
     """No admission policy edits pods here: Kubernetes is too old, or the chart's policy is not there."""
     POLICY_UNPROVEN = "PolicyUnproven"
     """The pod that is to prove that the policy acts was refused."""
+    TUG_OF_WAR = "TugOfWar"
+    """Somebody brings the engine's arguments back again and again; they are left alone."""
     TAKEN_BACK = "TakenBack"
     """The pod template named the settings and does so no more, as after `kubectl rollout undo`."""
     WAITING_FOR_ROLLOUT = "WaitingForRollout"

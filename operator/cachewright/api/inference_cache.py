@@ -133,6 +133,18 @@ PREFIX_NEEDS_WORKLOAD: Final = Rule(
     message="layers.prefix needs model.workloadRef, or a workloadRef of its own",
     field=".layers.prefix.workloadRef",
 )
+PREFIX_PATCHES_WORKLOADS: Final = Rule(
+    cel=(
+        "!has(self.layers.prefix) || self.layers.prefix.delivery != 'Patch'"
+        " || (has(self.layers.prefix.workloadRef)"
+        " ? self.layers.prefix.workloadRef.apiVersion == 'apps/v1'"
+        " && self.layers.prefix.workloadRef.kind in ['Deployment', 'StatefulSet']"
+        " : !has(self.model.workloadRef) || self.model.workloadRef.apiVersion == 'apps/v1'"
+        " && self.model.workloadRef.kind in ['Deployment', 'StatefulSet'])"
+    ),
+    message="delivery Patch is for workloads of kind Deployment and StatefulSet; choose another delivery",
+    field=".layers.prefix.delivery",
+)
 SHARED_SALTS_NEED_THEIR_ROUTES: Final = Rule(
     cel=(
         "!has(self.layers.prefix) || self.layers.prefix.sharedSaltFor.all(n,"
@@ -168,6 +180,7 @@ class InferenceCacheSpec(ApiModel):
         SEMANTIC_NEEDS_ITS_STORE,
         SEMANTIC_ROUTES_NEED_THE_LAYER,
         PREFIX_NEEDS_WORKLOAD,
+        PREFIX_PATCHES_WORKLOADS,
         SHARED_SALTS_NEED_THEIR_ROUTES,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,

@@ -62,6 +62,13 @@ ANNOTATION_PREFIX_REACHED: Final = "prefix.cachewright.dev/reached"
 ANNOTATION_PREFIX_SINCE: Final = "prefix.cachewright.dev/since"
 """On a file of such settings: when they came, RFC 3339."""
 
+ANNOTATION_PREFIX_PATCHED: Final = "prefix.cachewright.dev/patched"
+"""On a pod template that was patched, and so on its pods: a digest of the words that its engine was given,
+then its container and the words before."""
+
+LABEL_PREFIX_PATCHED: Final = "prefix.cachewright.dev/patched-for"
+"""On a workload whose pod template was patched: the name of the InferenceCache that wanted it."""
+
 MAX_NAME_LENGTH: Final = 40
 """Leaves room for the longest suffix we append within the 63 characters of a DNS label."""
 

@@ -72,6 +72,16 @@ class PrefixLayer(ApiModel):
             message="engine Triton reads no file of settings; choose another delivery",
             field=".delivery",
         ),
+        Rule(
+            cel="self.engine != 'TensorRTLLM' || self.delivery != 'Patch'",
+            message="engine TensorRTLLM takes its settings from a file; choose delivery Inject or ConfigMap",
+            field=".delivery",
+        ),
+        Rule(
+            cel="self.delivery != 'Patch' || self.rollout == 'Immediate'",
+            message="delivery Patch changes the pod template, which rolls its pods; say rollout: Immediate",
+            field=".rollout",
+        ),
     )
 
     engine: Literal["VLLM", "SGLang", "TensorRTLLM", "Triton"]
@@ -80,15 +90,17 @@ class PrefixLayer(ApiModel):
     engine_version: EngineVersionText
     """Its version, which decides what it understands. One that is newer than those known here is taken to
     understand what the newest of them does, and status says so."""
-    delivery: Literal["Inject", "ConfigMap"] = "Inject"
+    delivery: Literal["Inject", "ConfigMap", "Patch"] = "Inject"
     """How the settings reach the engine. Inject: an admission policy of the chart's, which needs Kubernetes
     1.36, adds them to the engine's arguments whenever a pod is made from a template that names them.
     ConfigMap: a file in the ConfigMap `NAME-prefix`, which the engine's pods have to mount and name by
-    `--config`; status says what to add."""
+    `--config`; status says what to add. Patch, for older clusters: the operator changes the arguments in the
+    pod template of a Deployment or StatefulSet, and puts them back when the layer or the InferenceCache goes;
+    it needs `rollout: Immediate`."""
     rollout: Literal["OnNextRollout", "Immediate"] = "OnNextRollout"
     """When a pod template comes to name the settings. OnNextRollout: with the next change that its user makes
     to it. Immediate: at once, which rolls the engine's pods. The operator rolls pods under Immediate only,
-    and never back; with `delivery: ConfigMap` it rolls none."""
+    and back only with `delivery: Patch`; with `delivery: ConfigMap` it rolls none."""
     workload_ref: WorkloadRef | None = None
     """The workload that runs the engine; `model.workloadRef` where it is left out."""
     block_size: Annotated[int, Field(ge=1, le=4096)] | None = None

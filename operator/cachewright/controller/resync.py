@@ -1,5 +1,7 @@
 """Looks at every object now and then, whatever watches say: lists keys and spreads them over the interval.
 
+Workloads that were patched for an object that is gone by now name one more key each.
+
 `process` calls `first` before anything is done, then runs `forever`.
 """
 
@@ -13,11 +15,12 @@ from typing import Final
 
 import structlog
 
+from cachewright.api.names import LABEL_PREFIX_PATCHED
 from cachewright.controller.queue import CacheKey, WorkQueue
 from cachewright.controller.roster import Roster
 from cachewright.errors import KubeNotFound, KubeUnavailable
 from cachewright.kube.client import KubeApi
-from cachewright.kube.protocol import INFERENCE_CACHES
+from cachewright.kube.protocol import DEPLOYMENTS, INFERENCE_CACHES, STATEFUL_SETS
 
 RETRY_SECONDS: Final = 5.0
 SPREAD: Final = 0.5
@@ -54,7 +57,7 @@ class Resync:
             else:
                 break
         self.roster.replace(keys)
-        for key in keys:
+        for key in {*keys, *await self._patched()}:
             self.queue.add(key)
         log.info("objects listed", count=len(keys))
 
@@ -63,13 +66,24 @@ class Resync:
         while True:
             await asyncio.sleep(self.interval_seconds)
             try:
-                keys = await self._keys()
+                keys, patched = await self._keys(), await self._patched()
             except KubeUnavailable as error:
                 log.warning("resync failed", error=str(error))
                 continue
             self.roster.replace(keys)
-            for key in keys:
+            for key in {*keys, *patched}:
                 self.queue.add(key, random.uniform(0, SPREAD * self.interval_seconds))  # noqa: S311
+
+    async def _patched(self) -> list[CacheKey]:
+        """Name the objects that workloads were patched for, whether they are still there or not."""
+        keys: list[CacheKey] = []
+        places: Sequence[str | None] = self.namespaces or [None]
+        for namespace in places:
+            for kind in (DEPLOYMENTS, STATEFUL_SETS):
+                for found in await self.kube.list_metadata(kind, namespace, LABEL_PREFIX_PATCHED):
+                    metadata = found["metadata"]
+                    keys.append(CacheKey(metadata["namespace"], metadata["labels"][LABEL_PREFIX_PATCHED]))
+        return keys
 
     async def _keys(self) -> list[CacheKey]:
         keys: list[CacheKey] = []

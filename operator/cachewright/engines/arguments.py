@@ -56,6 +56,20 @@ class Merged:
     words: tuple[str, ...]
     contradictions: tuple[Contradiction, ...]
     """What was left out for it."""
+    gone: frozenset[int] = frozenset()
+    """Places of what was left out."""
+
+
+def merge_container(
+    command: Sequence[str], args: Sequence[str], configuration: EngineConfiguration
+) -> tuple[list[str], list[str]]:
+    """Return a container's command and args with the settings: what contradicts goes, ours end the args."""
+    words = [*command, *args]
+    merged = merge(words, configuration)
+    kept = len(words) - len(merged.gone)
+    first = [word for index, word in enumerate(command) if index not in merged.gone]
+    second = [word for index, word in enumerate(args, len(command)) if index not in merged.gone]
+    return first, [*second, *merged.words[kept:]]
 
 
 def merge(user_words: Sequence[str], configuration: EngineConfiguration) -> Merged:
@@ -80,7 +94,7 @@ def merge(user_words: Sequence[str], configuration: EngineConfiguration) -> Merg
     kept = tuple(word for index, word in enumerate(user_words) if index not in gone)
     ours = tuple(word for argument in missing for word in argument.words)
     extra = tuple(word for word in configuration.extra_arguments if word not in kept)
-    return Merged(kept + ours + extra, tuple(found))
+    return Merged(kept + ours + extra, tuple(found), frozenset(gone))
 
 
 def missing_arguments(user_words: Sequence[str], configuration: EngineConfiguration) -> tuple[Argument, ...]:

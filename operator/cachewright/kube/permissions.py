@@ -53,7 +53,12 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
     ),
     Permission("", ("services",), OWNED_VERBS, "The store's and the gateway's names."),
     Permission("", ("persistentvolumeclaims",), OWNED_VERBS, "Volumes of managed stores."),
-    Permission("apps", ("deployments", "statefulsets"), OWNED_VERBS, "The gateway and the store."),
+    Permission(
+        "apps",
+        ("deployments", "statefulsets"),
+        (*OWNED_VERBS, "update"),
+        "The gateway and the store; update gives an engine's workload back that `delivery: Patch` changed.",
+    ),
     Permission(
         "",
         ("pods",),

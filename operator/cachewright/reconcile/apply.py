@@ -56,6 +56,8 @@ async def apply(
             writing = child
             await kube.apply(child)
         writing = None
+        if plan.release is not None:
+            await kube.replace(plan.release)
         for child in plan.deletes:
             metadata = child["metadata"]
             kind = KINDS_BY_NAME[child["kind"]]

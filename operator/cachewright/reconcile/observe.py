@@ -26,7 +26,7 @@ from cachewright.kube.protocol import (
 )
 from cachewright.reconcile.known_record import own_cache_id, parse_record
 from cachewright.reconcile.observe_pods import see_workload
-from cachewright.reconcile.prefix.observe import see_engine, see_proof, settings_names
+from cachewright.reconcile.prefix.observe import see_engine, see_patched, see_proof, settings_names
 from cachewright.reconcile.prefix.wish import prefix_wish
 from cachewright.reconcile.references import watched
 from cachewright.reconcile.secret_uses import secret_uses
@@ -80,6 +80,7 @@ async def observe(
     states = tuple([await _secret_state(kube, namespace, use) for use in uses])
     workload, pods = await see_workload(kube, namespace, spec)
     prefix = await see_proof(kube, document, wish, engine, children)
+    patched = await see_patched(kube, document, wish, prefix, children)
     template = await _template(kube, namespace, spec)
     rivals = await _rivals(kube, document, children)
     store, checks = StoreState(), _NO_FINDINGS
@@ -101,6 +102,7 @@ async def observe(
         workload=workload,
         watched=watched(spec, {pods, engines}),
         prefix=prefix,
+        patched=patched,
         template=template,
         rivals=rivals,
         checks=checks,

@@ -82,6 +82,7 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         record_write=RecordWrite(wanted, manifest) if stale else None,
         applies=tuple(child for child in marked if not _stands(observed, child)),
         stamp=prefix.stamp,
+        release=prefix.release,
         deletes=tuple(_superfluous(observed, marked, prefix.keeps)),
         janitor=wanted_job(cache, wanted, observed, settings),
         publish=wanted if _store_is_behind(observed, wanted) else None,

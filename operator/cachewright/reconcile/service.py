@@ -15,7 +15,7 @@ import structlog
 
 from cachewright.api.conditions import ConditionType, Reason
 from cachewright.crd.validation import load
-from cachewright.errors import InvalidSpec, KubeTerminating
+from cachewright.errors import InvalidSpec, KubeConflict, KubeForbidden, KubeTerminating
 from cachewright.keys.record import KeyspaceState
 from cachewright.kube.events import EventSink
 from cachewright.kube.protocol import INFERENCE_CACHES, KubeClient
@@ -25,6 +25,7 @@ from cachewright.reconcile.deletion import Deletion
 from cachewright.reconcile.finalizer import has_finalizer
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
+from cachewright.reconcile.prefix.left_behind import give_back
 from cachewright.reconcile.probes_told import fresh_probes
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.rotation import has_spare
@@ -82,7 +83,7 @@ class Reconciler:
         """Bring one object one step nearer to its spec."""
         document = await self.kube.get(INFERENCE_CACHES, namespace, name)
         if document is None:
-            return Outcome()
+            return await self._left_behind(namespace, name)
         if document["metadata"].get("deletionTimestamp"):
             # Children go with the object by garbage collection; writing any now would bring them back.
             self._store_checks.forget(str(document["metadata"]["uid"]))
@@ -111,6 +112,18 @@ class Reconciler:
             return self._outcome(planned, applied, observed, ready, left)
         status = await self._tell(observed, planned, applied, settled=left is not None)
         return self._outcome(planned, applied, observed, _is_ready(status))
+
+    async def _left_behind(self, namespace: str, name: str) -> Outcome:
+        """Give back what a deleted object changed of other people's."""
+        try:
+            await give_back(self.kube, namespace, name)
+        except KubeConflict:
+            return Outcome(retry=True)
+        except KubeTerminating:
+            return Outcome()
+        except KubeForbidden as e:
+            log.warning("workload not given back", namespace=namespace, name=name, error=str(e))
+        return Outcome()
 
     async def _ended(self, document: Manifest) -> Outcome:
         """Clean up behind an object that is being deleted."""

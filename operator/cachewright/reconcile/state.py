@@ -17,6 +17,7 @@ from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import ANNOTATION_WORKLOAD_SERVES
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.keys.record import Record
+from cachewright.reconcile.prefix.patch_note import PatchSeen
 from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.workload import WorkloadSeen
@@ -138,6 +139,8 @@ class Observed:
     """The pods that run the model; None where nothing is fenced."""
     prefix: PrefixSeen | None = None
     """The engine whose prefix cache is looked after; None without that layer."""
+    patched: PatchSeen | None = None
+    """A workload whose pod template was patched; None where none is noted."""
     template: str = ""
     """SHA-256 of the prompt template that a ConfigMap holds; empty where there is none."""
     rivals: tuple[str, ...] = ()
@@ -199,6 +202,8 @@ class PrefixChildren:
     """Children that are left as they are."""
     stamp: Manifest | None = None
     """To be applied to the engine's workload, which is its user's."""
+    release: Manifest | None = None
+    """To replace that workload by, so that nothing of it is ours any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +225,8 @@ class Plan:
     applies: tuple[Manifest, ...] = ()
     stamp: Manifest | None = None
     """To be applied to the engine's workload; it rolls the engine's pods."""
+    release: Manifest | None = None
+    """To replace the engine's workload by, which is its user's alone from then on; it rolls nothing."""
     deletes: tuple[Manifest, ...] = ()
     janitor: Manifest | None = None
     """The Job that reclaims what was given up; None where gateways do, or nothing is left to do."""
@@ -232,7 +239,7 @@ class Plan:
     @property
     def writes(self) -> bool:
         """Tell whether the plan changes anything but status and the heartbeat."""
-        children = self.applies or self.stamp or self.deletes
+        children = self.applies or self.stamp or self.release or self.deletes
         return bool(self.finalizer or self.record_write or children or self.publish)
 
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
-from cachewright.api.names import ANNOTATION_MODEL_VERSION, ANNOTATION_PREFIX_ORIGINAL
+from cachewright.api.names import (
+    ANNOTATION_MODEL_VERSION,
+    ANNOTATION_PREFIX_ORIGINAL,
+    ANNOTATION_PREFIX_PATCHED,
+)
 from cachewright.keys.fields import encode_fields
 
 Pod = Mapping[str, Any]
@@ -99,15 +103,53 @@ class OriginalWords:
     container: str
     command: list[str]
     args: list[str]
+    is_changed: bool = False
+    """True where somebody has written a list anew since; that one is as it was written then."""
+
+
+def words_digest(command: Sequence[str], args: Sequence[str]) -> str:
+    """Digest a command line, for short."""
+    words = [("length", str(len(command)).encode())]
+    words += [("word", word.encode("utf-8", "surrogatepass")) for word in (*command, *args)]
+    return hashlib.sha256(encode_fields("cachewright/words", words)).hexdigest()[:IDENTITY_LENGTH]
+
+
+def given_digests(command: Sequence[str], args: Sequence[str]) -> str:
+    """Digest the two lists of a command line, each for itself."""
+    return f"{words_digest(command, ())} {words_digest((), args)}"
+
+
+def original_text(original: OriginalWords) -> str:
+    """Write what was there as it is put aside; ends of line within a word are escaped."""
+    words = [word.replace("\\", "\\\\").replace("\n", "\\n") for word in (*original.command, *original.args)]
+    return "\n".join([original.container, str(len(original.command)), *words])
 
 
 def original_words(pod: Pod) -> OriginalWords | None:
-    """Read what was put aside when a pod was edited; None where nothing was, or it cannot be read.
+    """Read what was put aside when a pod was edited, or the template that it was made from.
 
-    One line each: the container, the length of its command, then the words, with escaped ends of line.
+    None where nothing was, or it cannot be read. What was put aside belongs to the words that were given: a
+    list that is another one by now is its user's.
     """
     annotations = pod.get("metadata", {}).get("annotations") or {}
-    container, *rest = str(annotations.get(ANNOTATION_PREFIX_ORIGINAL, "")).split("\n")
+    if ANNOTATION_PREFIX_PATCHED not in annotations:
+        return _read(str(annotations.get(ANNOTATION_PREFIX_ORIGINAL, "")))
+    given, _, text = str(annotations[ANNOTATION_PREFIX_PATCHED]).partition("\n")
+    found = _read(text)
+    containers = (pod.get("spec") or {}).get("containers") or []
+    now = next((each for each in containers if found and each.get("name") == found.container), None)
+    if found is None or now is None:
+        return None
+    command, args = list(now.get("command") or []), list(now.get("args") or [])
+    for_command, _, for_args = given.partition(" ")
+    same = (words_digest(command, ()) == for_command, words_digest((), args) == for_args)
+    before = (found.command if same[0] else command, found.args if same[1] else args)
+    return OriginalWords(found.container, *before, is_changed=not all(same))
+
+
+def _read(text: str) -> OriginalWords | None:
+    """Read one word a line: the container, the length of its command, then its command and args."""
+    container, *rest = text.split("\n")
     if not rest or not rest[0].isdecimal():
         return None
     length = int(rest[0])

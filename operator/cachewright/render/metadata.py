@@ -19,7 +19,7 @@ from cachewright.api.names import (
 
 Manifest = dict[str, Any]
 
-Component = Literal["record", "redis", "qdrant", "postgres", "gateway", "janitor", "prefix"]
+Component = Literal["record", "redis", "qdrant", "postgres", "gateway", "janitor", "prefix", "engine"]
 
 PRODUCT: Final = "cachewright"
 
@@ -62,6 +62,11 @@ def delete_name(cache_name: str) -> str:
 def prefix_name(cache_name: str) -> str:
     """Name of the ConfigMap with the file of an engine's prefix cache."""
     return f"{cache_name}-prefix"
+
+
+def engine_name(cache_name: str) -> str:
+    """Name of the ConfigMap that notes how the engine's workload was patched."""
+    return f"{cache_name}-engine"
 
 
 def selector_labels(cache: InferenceCache, component: Component) -> dict[str, str]:

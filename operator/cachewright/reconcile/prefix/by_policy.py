@@ -21,16 +21,17 @@ NO_POLICY = (
 def policy_finding(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> PrefixFinding | None:
     """Return the first thing that is amiss; None where every pod runs with the settings."""
     target = prefix_target(wish, seen, observed.name)
-    shape = _shape(wish, seen, target)
-    if shape is not None or target is None:
-        return shape
-    lacking = [pod for pod in seen.pods if _lacks(wish, target, pod)]
+    found = shape(wish, seen, target)
+    if found is not None or target is None:
+        return found
+    lacking = [pod for pod in seen.pods if lacks(wish, target, pod)]
     if seen.pods and not lacking:
         return None
     return _on_the_way(wish, seen, observed, target) or _pods(wish, seen, target, lacking)
 
 
-def _shape(wish: PrefixWish, seen: PrefixSeen, target: PrefixTarget | None) -> PrefixFinding | None:
+def shape(wish: PrefixWish, seen: PrefixSeen, target: PrefixTarget | None) -> PrefixFinding | None:
+    """Say why nothing may be added to the engine's command line, or by whom it is already."""
     if target is None:
         if seen.workload is None and not seen.pods:
             return _no_pods(wish)
@@ -47,7 +48,8 @@ def _shape(wish: PrefixWish, seen: PrefixSeen, target: PrefixTarget | None) -> P
     return None
 
 
-def _lacks(wish: PrefixWish, target: PrefixTarget, pod: Pod) -> bool:
+def lacks(wish: PrefixWish, target: PrefixTarget, pod: Pod) -> bool:
+    """Tell whether a pod runs without the settings."""
     container = engine_container(pod["spec"]["containers"], target.container)
     if container is None or wish.configuration is None:
         return True

@@ -11,12 +11,15 @@ from cachewright.errors import KubeForbidden, KubeInvalid, KubeTerminating
 from cachewright.kube.protocol import CONFIG_MAPS, PODS, KubeClient
 from cachewright.reconcile.observe_pods import OWN_SELECTOR, label_selector
 from cachewright.reconcile.prefix.injection import is_proven, settings_words
+from cachewright.reconcile.prefix.patch_note import PatchSeen, read_note
+from cachewright.reconcile.prefix.patched_workload import patched_for
+from cachewright.reconcile.prefix.patching import is_rival
 from cachewright.reconcile.prefix.seen import PrefixSeen, engine_container, living, words_of
 from cachewright.reconcile.prefix.target import DIGEST_LENGTH, prefix_target
 from cachewright.reconcile.prefix.wish import PrefixWish
 from cachewright.reconcile.state import ChildId, Manifest
 from cachewright.reconcile.workload import original_words
-from cachewright.render.metadata import prefix_name
+from cachewright.render.metadata import engine_name, prefix_name
 from cachewright.render.prefix_settings import build_proof_pod
 
 
@@ -49,6 +52,8 @@ def settings_names(wish: PrefixWish | None, seen: PrefixSeen | None, cache_name:
         return frozenset()
     if wish.layer.delivery == "ConfigMap":
         return frozenset({("ConfigMap", prefix_name(cache_name))})
+    if wish.layer.delivery == "Patch":
+        return frozenset({("ConfigMap", engine_name(cache_name))})
     target = prefix_target(wish, seen, cache_name)
     return frozenset({("ConfigMap", target.name)}) if target is not None else frozenset()
 
@@ -61,9 +66,13 @@ async def see_proof(
     children: dict[ChildId, Manifest],
 ) -> PrefixSeen | None:
     """See whether the policy edits pods, until it once did, and whose settings the pod template names."""
-    if wish is None or seen is None or seen.problem or wish.layer.delivery != "Inject":
+    if wish is None or seen is None or seen.problem:
         return seen
     namespace, name = str(document["metadata"]["namespace"]), str(document["metadata"]["name"])
+    if seen.workload is not None and is_rival(seen.workload, name):
+        return replace(seen, rival=patched_for(seen.workload))
+    if wish.layer.delivery != "Inject":
+        return seen
     target = prefix_target(wish, seen, name)
     if target is None or target.refusal:
         return seen
@@ -80,6 +89,23 @@ async def see_proof(
     except (KubeForbidden, KubeInvalid) as e:
         return replace(seen, is_proven=False, proof_error=str(e))
     return replace(seen, is_proven=_has_settings(pod, wish, target.container))
+
+
+async def see_patched(
+    kube: KubeClient,
+    document: Manifest,
+    wish: PrefixWish | None,
+    seen: PrefixSeen | None,
+    children: dict[ChildId, Manifest],
+) -> PatchSeen | None:
+    """Look at the workload that was patched, where that is noted."""
+    namespace, name = str(document["metadata"]["namespace"]), str(document["metadata"]["name"])
+    note = read_note(children.get(("ConfigMap", engine_name(name))))
+    if note is None or note.kind not in OWN_SELECTOR:
+        return None
+    if seen is not None and not seen.problem and wish is not None and note.is_of(wish.ref):
+        return PatchSeen(note, seen.workload)
+    return PatchSeen(note, await kube.get(OWN_SELECTOR[note.kind], namespace, note.name))
 
 
 def _has_settings(pod: Manifest, wish: PrefixWish, container: str) -> bool:
