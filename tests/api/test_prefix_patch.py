@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from cachewright.kube.client import KubeApi
 from cachewright.kube.connection import KubeConnection
 from e2e.cluster.apiserver import ApiServer
-from tests.api.harness import Harness
+from tests.api.prefix_world import PrefixWorld
 from tests.api.rights import user_of_namespace
 from tests.support.caches import Document
 from tests.support.prefix import engine_deployment, prefix_cache
@@ -22,12 +22,8 @@ OFF = ("serve", "m", "--no-enable-prefix-caching")
 ON = ["serve", "m", "--enable-prefix-caching", "--enable-prompt-tokens-details"]
 
 
-class World(Harness):
-    """An operator with a namespace's rights, and an engine's workload that others write to as well."""
-
-    def user_applies(self, workload: Document, *options: str) -> None:
-        """Apply as the workload's user does."""
-        self.kubectl("apply", *options, "-f", "-", stdin=json.dumps(workload))
+class World(PrefixWorld):
+    """An engine's workload that others write to as well."""
 
     def workload(self, kind: str = "deployment") -> Document:
         """Read the engine's workload, with its managed fields."""
@@ -40,32 +36,20 @@ class World(Harness):
         found: list[str] = self.workload(kind)["spec"]["template"]["spec"]["containers"][0]["args"]
         return found
 
-    def generation(self, kind: str = "deployment") -> int:
+    def generation(self, name: str = "vllm", kind: str = "deployment") -> int:
         """Return the generation, which rises with each roll-out."""
+        assert name == "vllm"
         return int(self.workload(kind)["metadata"]["generation"])
-
-    def make_pod(self, kind: str = "deployment") -> None:
-        """Make a pod of the template in place of the one that is there."""
-        self.kubectl("delete", "pod", "-l", "app=vllm", "--grace-period=0", "--force")
-        template = self.workload(kind)["spec"]["template"]
-        metadata = {**template["metadata"], "name": "vllm-pod"}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-        self.kubectl("create", "-f", "-", stdin=json.dumps(pod))
-
-    async def told(self) -> str:
-        """Run passes until nothing is left to write; return the condition."""
-        await self.settle()
-        return (await self.conditions())["PrefixCachingReady"]
-
-    async def message(self) -> str:
-        """Return what the condition says in full."""
-        conditions: list[dict[str, Any]] = (await self.cache())["status"]["conditions"]
-        return str(next(c["message"] for c in conditions if c["type"] == "PrefixCachingReady"))
 
     def traces(self, kind: str = "deployment") -> list[str]:
         """List what of ours is left on the workload."""
-        text = json.dumps(self.workload(kind)).replace("last-applied-configuration", "")
+        text = json.dumps(self.workload(kind))
         return [word for word in ("cachewright", "--enable-prefix-caching") if word in text]
+
+    async def settled(self, name: str = "demo") -> str:
+        """Run passes until nothing is left to write; return the condition."""
+        await self.settle(name)
+        return (await self.conditions(name))["PrefixCachingReady"]
 
 
 @pytest.fixture
@@ -83,16 +67,16 @@ def patching_cache(**layer: Any) -> Document:
 
 async def test_a_template_is_patched_once_and_a_deleted_object_leaves_nothing(world: World) -> None:
     """One change, then silence; the fence sees the same engine; the user can change what they own again."""
-    world.user_applies(engine_deployment(*OFF), "--server-side", "--field-manager=user")
-    world.make_pod()
+    world.user_applies(engine_deployment(*OFF), server_side=True)
+    world.replace_pods()
     cache = patching_cache()
     cache["spec"]["rotation"] = {"fence": "Workload"}
     world.apply(cache)
-    assert await world.told() == "False WaitingForRollout"
+    assert await world.settled() == "False WaitingForRollout"
     assert (world.args(), world.generation()) == (ON, 2)
     before = (await world.cache())["status"]["layers"]
-    world.make_pod()
-    assert await world.told() == "True Ready"
+    world.replace_pods()
+    assert await world.settled() == "True Ready"
     assert (await world.conditions())["RotationComplete"] == "True Switched"
     assert (await world.cache())["status"]["layers"] == before
     versions, live = await world.versions(), world.workload()["metadata"]["resourceVersion"]
@@ -105,9 +89,9 @@ async def test_a_template_is_patched_once_and_a_deleted_object_leaves_nothing(wo
     assert world.traces() == []
     assert world.generation() == 3
     # Owned by the user again: other words are no conflict, and words that are left out are removed.
-    world.user_applies(engine_deployment("serve"), "--server-side", "--field-manager=user")
+    world.user_applies(engine_deployment("serve"), server_side=True)
     assert world.args() == ["serve"]
-    world.user_applies(engine_deployment(), "--server-side", "--field-manager=user")
+    world.user_applies(engine_deployment(), server_side=True)
     assert "args" not in world.workload()["spec"]["template"]["spec"]["containers"][0]
     await world.reconcile()
 
@@ -123,19 +107,19 @@ async def test_settings_change_and_the_layer_goes(world: World) -> None:
     cache = patching_cache()
     cache["spec"]["layers"]["prefix"]["workloadRef"] = {"kind": "StatefulSet", "name": "vllm"}
     world.apply(cache)
-    await world.told()
+    await world.settled()
     (live,) = world.workload("statefulset")["spec"]["template"]["spec"]["containers"]
     assert (live["command"], live["args"]) == (["vllm", "serve", "m"], ON[2:])
-    generation = world.generation("statefulset")
+    generation = world.generation(kind="statefulset")
     world.patch("icache/demo", {"spec": {"layers": {"prefix": {"blockSize": 64}}}})
-    await world.told()
-    assert world.generation("statefulset") == generation + 1
+    await world.settled()
+    assert world.generation(kind="statefulset") == generation + 1
     assert "--block-size=64" in world.args("statefulset")
 
     container["command"] = ["vllm", "serve", "other", "--no-enable-prefix-caching"]
     world.user_applies(workload)
-    world.make_pod("statefulset")
-    await world.told()
+    world.replace_pod("vllm", world.workload("statefulset")["spec"]["template"])
+    await world.settled()
     (live,) = world.workload("statefulset")["spec"]["template"]["spec"]["containers"]
     assert live["command"] == ["vllm", "serve", "other"]
 
@@ -156,44 +140,48 @@ async def test_settings_change_and_the_layer_goes(world: World) -> None:
 )
 async def test_a_tug_of_war_is_named_and_ended(world: World, options: tuple[str, ...], who: str) -> None:
     """A manifest that comes back again and again is patched twice more and then left alone."""
-    world.user_applies(engine_deployment(*OFF), *options)
-    world.make_pod()
+
+    def applies(words: Sequence[str]) -> None:
+        manifest = json.dumps(engine_deployment(*words))
+        world.kubectl("apply", *options, "-f", "-", stdin=manifest)
+
+    applies(OFF)
+    world.replace_pods()
     world.apply(patching_cache())
     for _ in range(3):
-        await world.told()
+        await world.settled()
         assert world.args() == ON
-        world.user_applies(engine_deployment(*OFF), *options)
+        applies(OFF)
         assert world.args() == list(OFF)
-    assert await world.told() == "False TugOfWar"
+    assert await world.settled() == "False TugOfWar"
     assert f"field manager {who};" in await world.message()
     generation = world.generation()
     assert world.args() == list(OFF)
     world.restart()
-    assert await world.told() == "False TugOfWar"
+    assert await world.settled() == "False TugOfWar"
     assert world.generation() == generation
 
-    world.user_applies(engine_deployment(*ON), *options)
-    world.make_pod()
-    assert await world.told() == "True Ready"
+    applies(ON)
+    world.replace_pods()
+    assert await world.settled() == "True Ready"
 
 
 async def test_who_undid_it_by_hand_is_not_argued_with(world: World) -> None:
     """The template as `kubectl rollout undo` brings it back stays, until the settings change."""
     world.user_applies(engine_deployment(*OFF))
     template = world.workload()["spec"]["template"]
-    world.make_pod()
+    world.replace_pods()
     world.apply(patching_cache())
-    await world.told()
+    await world.settled()
     undo = json.dumps([{"op": "replace", "path": "/spec/template", "value": template}])
     world.kubectl("patch", "deployment", "vllm", "--type=json", f"--patch={undo}", "--field-manager=kubectl")
-    assert await world.told() == "False TakenBack"
+    assert await world.settled() == "False TakenBack"
     assert world.args() == list(OFF)
     world.patch("icache/demo", {"spec": {"layers": {"prefix": {"blockSize": 64}}}})
-    await world.told()
+    await world.settled()
     assert "--block-size=64" in world.args()
 
     world.apply(prefix_cache("other", delivery="Patch", rollout="Immediate"))
     generation = world.generation()
-    await world.settle("other")
-    assert (await world.conditions("other"))["PrefixCachingReady"] == "False NameConflict"
+    assert await world.settled("other") == "False NameConflict"
     assert world.generation() == generation

@@ -185,3 +185,18 @@ def test_other_containers_pods_and_namespaces_are_left_alone(engines: Engines) -
     ):
         assert _words(made) == ["serve"]
         assert "prefix.cachewright.dev/original" not in made["metadata"].get("annotations", {})
+
+
+def test_no_pod_is_refused_for_what_the_policy_cannot_read(engines: Engines) -> None:
+    """Settings that are empty, odd or gone: the pod is made as its user wrote it."""
+    labels = {"app.kubernetes.io/name": "cachewright", "app.kubernetes.io/component": "prefix"}
+    for name, data in (("none", None), ("empty", {}), ("odd", {"labels": "a", "container": "engine"})):
+        engines.apply(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}
+            | ({"data": data} if data is not None else {})
+        )
+    plain = engine_template("serve", "--no-enable-prefix-caching")
+    for name in ("none", "empty", "odd", "gone"):
+        assert _words(engines.made(plain, name)) == ["serve", "--no-enable-prefix-caching"], name
+    # The others' settings are added all the same.
+    assert _words(engines.made(engine_template("serve"), engines.settings["VLLM"])) == ["serve", *VLLM]

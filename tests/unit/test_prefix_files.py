@@ -156,3 +156,14 @@ def test_an_engine_that_heeds_no_salt_is_told() -> None:
     old = {"engine": "SGLang", "engineVersion": "0.5.10"}
     assert told(prefix_cache(**old), pod("--config", PATH)).startswith("False TenantsNotApart: ")
     assert told(prefix_cache(**old, tenantSalt=False), pod("--config", PATH)).startswith("True Ready: ")
+
+
+def test_what_somebody_must_mend_is_not_hidden_by_tenants_that_share() -> None:
+    """The reason is the first that needs a person, and its sentence says both."""
+    old = {"engine": "SGLang", "engineVersion": "0.5.10"}
+    said = told(prefix_cache(**old), pod())
+    assert said.startswith("False FlagMissing: ")
+    assert "Also, layers.prefix: SGLang 0.5.10" in said
+    shell = told(prefix.prefix_cache(**old, workloadRef={"name": "vllm"}), pod("sh", "-c", "sglang"))
+    assert shell.startswith("False FlagNotInjectable: ")
+    assert told(prefix_cache(**old)).startswith("False TenantsNotApart: ")

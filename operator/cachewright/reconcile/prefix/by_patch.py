@@ -6,7 +6,7 @@ from cachewright.api.conditions import Reason
 from cachewright.engines.arguments import merge_container
 from cachewright.reconcile.prefix.by_policy import lacks, shape
 from cachewright.reconcile.prefix.finding import PrefixFinding
-from cachewright.reconcile.prefix.patched_workload import held_words, words_owner
+from cachewright.reconcile.prefix.patched_workload import has_words, held_words, words_owner
 from cachewright.reconcile.prefix.patching import next_move
 from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.prefix.target import PrefixTarget, prefix_target
@@ -28,13 +28,21 @@ def patch_finding(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> Pre
     lacking = [pod for pod in seen.pods if lacks(wish, target, pod)]
     if not lacking:
         return None
-    if held_words(seen.workload or {"spec": {"template": {}}}) is None:
+    if not _has_settings(wish, seen, target):
         return PrefixFinding(Reason.PROGRESSING, f"The pod template of {wish.workload} is being patched.")
     message = (
         f"{len(lacking)} of {len(seen.pods)} pods of {wish.workload} were made before the settings came, and"
         " are being replaced."
     )
     return PrefixFinding(Reason.WAITING_FOR_ROLLOUT, message)
+
+
+def _has_settings(wish: PrefixWish, seen: PrefixSeen, target: PrefixTarget) -> bool:
+    """Tell whether the pod template brings the settings, by our hand or another."""
+    if seen.workload is None or wish.configuration is None:
+        return False
+    given = merge_container(target.command, target.args, wish.configuration)
+    return held_words(seen.workload) is not None or has_words(seen.workload, target.container, given)
 
 
 def _ended(
@@ -45,7 +53,7 @@ def _ended(
     if move is None or move.note is None or not move.note.has_ended or wish.configuration is None:
         return None
     given = merge_container(target.command, target.args, wish.configuration)
-    if given == (list(target.command), list(target.args)) or seen.workload is None:
+    if seen.workload is None or has_words(seen.workload, target.container, given):
         return None
     owner = words_owner(seen.workload, target.container)
     who = f"field manager {owner.manager}" if owner is not None else "somebody who left no name"

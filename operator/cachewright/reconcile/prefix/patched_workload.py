@@ -54,12 +54,21 @@ def patched_for(workload: Workload) -> str:
 
 
 def held_words(workload: Workload) -> OriginalWords | None:
-    """Return the words before the patch; None where there is none, or it was undone."""
+    """Return the words before the patch; None where there is none, or somebody else wrote the words."""
     template = workload["spec"]["template"]
     if ANNOTATION_PREFIX_PATCHED not in ((template.get("metadata") or {}).get("annotations") or {}):
         return None
     original = original_words(template)
-    return original if original is not None and not original.is_changed else None
+    if original is None or original.is_changed:
+        return None
+    return original if any(_is_ours(workload, original.container, kind) for kind in WORDS) else None
+
+
+def has_words(workload: Workload, container: str, given: tuple[Sequence[str], Sequence[str]]) -> bool:
+    """Tell whether a container has just these words now, whoever wrote them."""
+    containers = workload["spec"]["template"]["spec"]["containers"]
+    found = next((each for each in containers if each["name"] == container), {})
+    return tuple(list(found.get(kind) or []) for kind in WORDS) == tuple(map(list, given))
 
 
 def build_patch(

@@ -17,6 +17,7 @@ from cachewright.reconcile.prefix.patch_note import PatchNote, build_patch_note
 from cachewright.reconcile.prefix.patched_workload import (
     build_patch,
     given_back,
+    has_words,
     held_words,
     patched_for,
     words_owner,
@@ -80,7 +81,7 @@ def next_move(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> PatchMo
     if held_words(seen.workload) is not None and named == wish.digest:
         return PatchMove(note if is_known else fresh)
     given = merge_container(target.command, target.args, wish.configuration)
-    if target.refusal or given == (list(target.command), list(target.args)):
+    if target.refusal or has_words(seen.workload, target.container, given):
         return PatchMove(note)
     if note is None or not is_known or note.original != fresh.original:
         note = fresh
