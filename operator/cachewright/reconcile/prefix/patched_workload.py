@@ -67,7 +67,7 @@ def held_words(workload: Workload) -> OriginalWords | None:
 def has_words(workload: Workload, container: str, given: tuple[Sequence[str], Sequence[str]]) -> bool:
     """Tell whether a container has just these words now, whoever wrote them."""
     containers = workload["spec"]["template"]["spec"]["containers"]
-    found = next((each for each in containers if each["name"] == container), {})
+    found: Workload = next((each for each in containers if each["name"] == container), {})
     return tuple(list(found.get(kind) or []) for kind in WORDS) == tuple(map(list, given))
 
 
@@ -154,7 +154,9 @@ def _released(workload: Workload) -> Manifest:
     ours = [entry for entry in _entries(workload) if entry.get("manager") == FIELD_MANAGER]
     for container in released["spec"]["template"]["spec"]["containers"]:
         owned = [fields for entry in ours if (fields := _fields_of(entry, container["name"]))]
-        taken = {f"f:{kind}": {} for kind in WORDS if any(f"f:{kind}" in fields for fields in owned)}
+        taken: Manifest = {
+            f"f:{kind}": {} for kind in WORDS if any(f"f:{kind}" in fields for fields in owned)
+        }
         for entry in _entries(released) if taken else ():
             fields = _fields_of(entry, container["name"])
             if entry.get("manager") != FIELD_MANAGER and "f:image" in fields:
