@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
+from cachewright.controller.queue import WorkQueue
+from cachewright.controller.resync import Resync
+from cachewright.controller.roster import Roster
 from cachewright.kube.client import KubeApi
 from cachewright.kube.connection import KubeConnection
 from e2e.cluster.apiserver import ApiServer
@@ -84,6 +89,10 @@ async def test_a_template_is_patched_once_and_a_deleted_object_leaves_nothing(wo
     assert (await world.versions(), world.workload()["metadata"]["resourceVersion"]) == (versions, live)
 
     world.kubectl("delete", "icache", "demo")
+    # The operator was away then; it is told by the label.
+    queue = WorkQueue(asyncio.get_running_loop())
+    await Resync(world.api, queue, Roster(time.monotonic), [world.namespace], 300).first()
+    assert queue.depth == 1
     await world.reconcile()
     assert world.args() == list(OFF)
     assert world.traces() == []
