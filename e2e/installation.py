@@ -6,6 +6,7 @@ time limits are not meant for compiling a Kubernetes.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,11 @@ ROOT: Final = Path(__file__).parent.parent
 CHART: Final = ROOT / "charts" / "cachewright"
 RELEASE: Final = "cachewright"
 NAMESPACE: Final = "cachewright-system"
-IMAGES: Final = ("cachewright", "valkey", "redis", "engine", "qdrant")
+IMAGES: Final = ("cachewright", "valkey", "redis", "postgres", "engine", "qdrant")
+STORES: Final = ("valkey", "redis", "postgres", "qdrant")
+
+QDRANT_IMAGE_VARIABLE: Final = "CACHEWRIGHT_E2E_QDRANT_IMAGE"
+"""Names a real Qdrant, which the cluster must be able to pull; without it the stand-in takes its place."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,11 @@ class Installation:
 
     def install(self, *settings: str, namespace: str = NAMESPACE) -> None:
         """Install or upgrade the chart with `--set` arguments, and wait until the operator is ready."""
-        pairs = [
-            pair for name in ("valkey", "redis") for pair in _image_values(name, self.images[name])
-        ] + list(_image_values("operator", self.images["cachewright"]))
+        stores = {name: self.images[name] for name in STORES}
+        if real := os.environ.get(QDRANT_IMAGE_VARIABLE):
+            stores["qdrant"] = real
+        images = {**stores, "operator": self.images["cachewright"]}
+        pairs = [pair for name, reference in images.items() for pair in _image_values(name, reference)]
         with Step("helm upgrade --install cachewright"):
             self.kubectl.helm(
                 "upgrade",

@@ -25,6 +25,26 @@ async def reports(redis: RedisServer) -> dict[str, ProbeReport]:
         await store.aclose()
 
 
+async def tried_at_once(duty: ProbeDuty, redis: RedisServer) -> bool:
+    """Tell whether a duty that just tried its layers does so again when asked, and when a store was away."""
+    store = open_record_store(redis.url("operator"))
+    try:
+        before = (await reports(redis))["Exact"]
+        await duty.take_turn()
+        not_due = (await reports(redis))["Exact"] == before
+        await store.request_probes(redis.cache_id, "pods of now")
+        await duty.take_turn()
+        asked = (await reports(redis))["Exact"]
+        await duty.take_turn()
+        once = (await reports(redis))["Exact"] == asked
+        duty.connections_changed()
+        await duty.take_turn()
+        again = (await reports(redis))["Exact"].at > asked.at
+        return not_due and asked.request == "pods of now" and once and again
+    finally:
+        await store.aclose()
+
+
 async def test_layers_are_tried_and_what_is_wrong_is_told(
     tmp_path: Path, redis: RedisServer, engine: Engine
 ) -> None:
@@ -53,6 +73,7 @@ async def test_layers_are_tried_and_what_is_wrong_is_told(
             assert mismatch.state is ProbeState.MISMATCH
             assert "no longer gives the vectors" in mismatch.problem
 
+            assert await tried_at_once(duty, redis), "asked, or a connection changed"
             other = ProbeDuty(mounts.process._parts_and_record)
             embeddings.vector = usual
             assert (await told(other)).state is ProbeState.MISMATCH, "the one in trouble is heard"

@@ -408,6 +408,15 @@ async def test_a_report_on_a_layer_stands_until_the_next(subject: Subject) -> No
     """Each layer has its own; what was never reported on is left out."""
     assert await subject.store.read_probes(subject.cache_id, ["Probed", "Exact"]) == {}
     for state in (ProbeState.STORE, ProbeState.WELL):
-        report = ProbeReport(state, "a problem", "a gateway", 1.5)
+        report = ProbeReport(state, "a problem", "a gateway", 1.5, "asked")
         await subject.store.write_probe(subject.cache_id, "Probed", report)
         assert await subject.store.read_probes(subject.cache_id, ["Probed", "Exact"]) == {"Probed": report}
+
+
+async def test_gateways_are_asked_by_a_request_that_stands(subject: Subject) -> None:
+    """The last one counts, and reports stand beside it."""
+    assert await subject.store.read_probe_request(subject.cache_id) == ""
+    for request in ("one", "another"):
+        await subject.store.request_probes(subject.cache_id, request)
+        assert await subject.store.read_probe_request(subject.cache_id) == request
+    assert await subject.store.read_probes(subject.cache_id, ["Exact"]) == {}

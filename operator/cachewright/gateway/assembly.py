@@ -84,9 +84,13 @@ class _Local:
 class Assembly:
     """Builds a Serving from each Configuration, and owns what has to be closed."""
 
-    def __init__(self, metrics: GatewayMetrics, throttle: Throttle) -> None:
+    def __init__(
+        self, metrics: GatewayMetrics, throttle: Throttle, connections_changed: Callable[[], None]
+    ) -> None:
+        """`connections_changed` is called when a store or an embedder is left alone, or used again."""
         self._metrics = metrics
         self._throttle = throttle
+        self._connections_changed = connections_changed
         self._store: _Store | None = None
         self._local: _Local | None = None
         self._target: _Target | None = None
@@ -94,8 +98,8 @@ class Assembly:
         """What it was made of, and the embedder itself."""
         self._credentials: tuple[object, Credentials] | None = None
         """What they are for, and the credentials themselves, so that a reload forgets none."""
-        self._embedding = EmbeddingAssembly(metrics, throttle, self._retire)
-        self._semantic = SemanticAssembly(metrics, throttle, self._retire)
+        self._embedding = EmbeddingAssembly(metrics, throttle, self._retire, connections_changed)
+        self._semantic = SemanticAssembly(metrics, throttle, self._retire, connections_changed)
         self._known: dict[str, KnownRecord] = {}
         self._stand_in = secrets.token_hex(16)
         """Takes a keyspace's place in salts while none is known."""
@@ -312,6 +316,7 @@ class Assembly:
 
     def _breaker_changed(self, is_open: bool) -> None:
         self._metrics.breaker_open.labels("redis").set(is_open)
+        self._connections_changed()
         event = "store_left_alone" if is_open else "store_used_again"
         if (skipped := self._throttle.skipped(event)) is not None:
             _log.warning(event, store="redis", skipped=skipped)

@@ -80,10 +80,17 @@ class _Built:
 class EmbeddingAssembly:
     """Builds the embedding layer of each configuration."""
 
-    def __init__(self, metrics: GatewayMetrics, throttle: Throttle, retire: Retire) -> None:
+    def __init__(
+        self,
+        metrics: GatewayMetrics,
+        throttle: Throttle,
+        retire: Retire,
+        connections_changed: Callable[[], None],
+    ) -> None:
         self._metrics = metrics
         self._throttle = throttle
         self._retire = retire
+        self._connections_changed = connections_changed
         self._built: _Built | None = None
         self.cold: EmbeddingStore | None = None
         """The cold tier's store, for what tidies it."""
@@ -184,6 +191,7 @@ class EmbeddingAssembly:
 
     def _breaker_changed(self, is_open: bool) -> None:
         self._metrics.breaker_open.labels(COLD).set(is_open)
+        self._connections_changed()
         event = "store_left_alone" if is_open else "store_used_again"
         if (skipped := self._throttle.skipped(f"{event}_{COLD}")) is not None:
             _log.warning(event, store=COLD, skipped=skipped)

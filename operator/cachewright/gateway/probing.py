@@ -1,7 +1,8 @@
 """Probing: this gateway tries its layers now and then, and leaves in Redis what came of it, for the operator.
 
-A task of the process. Of several gateways the one in trouble is heard: one that is well does not write over
-what another has just found wrong.
+A task of the process: once a minute while all is well, every 5 s while something is not, and at once when the
+operator asks for it, a store is left alone or used again, or the configuration is another one. Of several
+gateways the one in trouble is heard: one that is well does not write over what another has just found wrong.
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ from cachewright.stores.probes import ProbeReport, ProbeState
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.vectors import VectorStore
 
+LOOK_SECONDS: Final = 1.0
+"""Between two looks whether there is something to try."""
+
 TURN_SECONDS: Final = 5.0
-"""Between two tries while a layer is in trouble, and between two looks whether there is something to try."""
+"""Between two tries while a layer is in trouble."""
 
 WELL_SECONDS: Final = 60.0
 """Between two tries while all is well."""
@@ -83,6 +87,9 @@ class ProbeDuty:
         self._current = current
         self._by = secrets.token_hex(8)
         self._tried: Serving | None = None
+        self._request = ""
+        """Of the operator, as last read."""
+        self._connections_changed = False
         self._next = 0.0
         self._told: dict[str, ProbeState] = {}
 
@@ -93,24 +100,38 @@ class ProbeDuty:
                 await self.take_turn()
             except Exception:  # noqa: BLE001 - the edge of a task that must live as long as the process
                 _log.exception("probing_failed")
-            await asyncio.sleep(TURN_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def connections_changed(self) -> None:
+        """Have everything tried in the next turn: a store was left alone, or is used again."""
+        self._connections_changed = True
 
     async def take_turn(self) -> None:
-        """Try what is due: at once what a new configuration brought."""
+        """Try what is due."""
         current = self._current()
         if current is None:
             return
         parts, record = current
-        if self._tried is parts.serving and time.monotonic() < self._next:
+        request = await self._read_request(parts.serving.store, record.cache_id)
+        is_new = self._tried is not parts.serving or request != self._request or self._connections_changed
+        if not is_new and time.monotonic() < self._next:
             return
-        self._tried = parts.serving
+        self._tried, self._request, self._connections_changed = parts.serving, request, False
         well = True
         for layer, probe in probes_of(parts).items():
             if layer in record.layers:
                 report = await self._try(probe, record)
                 well = well and report.state is ProbeState.WELL
                 await self._tell(parts.serving.store, record.cache_id, layer, report)
-        self._next = time.monotonic() + (WELL_SECONDS if well else 0.0)
+        self._next = time.monotonic() + (WELL_SECONDS if well else TURN_SECONDS)
+
+    async def _read_request(self, store: CacheStore | None, cache_id: str) -> str:
+        if store is None:
+            return self._request
+        try:
+            return await store.read_probe_request(cache_id)
+        except StoreError:
+            return self._request
 
     async def _try(self, probe: Probe, record: Record) -> ProbeReport:
         state, problem = ProbeState.WELL, ""
@@ -125,7 +146,7 @@ class ProbeDuty:
             state, problem = ProbeState.EMBEDDER, str(e)
         except CachewrightError as e:
             state, problem = ProbeState.STORE, str(e)
-        return ProbeReport(state, problem[:MOST_PROBLEM], self._by, time.time())
+        return ProbeReport(state, problem[:MOST_PROBLEM], self._by, time.time(), self._request)
 
     async def _tell(self, store: CacheStore | None, cache_id: str, layer: str, report: ProbeReport) -> None:
         if report.state is not self._told.get(layer, ProbeState.WELL):
@@ -145,7 +166,7 @@ class ProbeDuty:
 
 def _stands_against(last: ProbeReport, report: ProbeReport) -> bool:
     is_another = last.by != report.by and last.state is not ProbeState.WELL
-    return is_another and abs(report.at - last.at) < HEARD_SECONDS
+    return is_another and last.request == report.request and abs(report.at - last.at) < HEARD_SECONDS
 
 
 async def _probe_semantic(parts: Parts, record: Record) -> None:

@@ -79,9 +79,9 @@ class GatewayProcess:
         self._throttle = Throttle(time.monotonic)
         self._semantic_writes = WriteQueue(self.metrics, is_semantic=True)
         self._flow = Flow(self.metrics, self._writes, self._semantic_writes)
-        self._assembly = Assembly(self.metrics, self._throttle)
-        self.janitor = JanitorDuty(self._janitor_and_record, self.metrics, self._throttle)
         self.probing = ProbeDuty(self._parts_and_record)
+        self._assembly = Assembly(self.metrics, self._throttle, self.probing.connections_changed)
+        self.janitor = JanitorDuty(self._janitor_and_record, self.metrics, self._throttle)
         self._record: Record | None = None
         """The mounted record as last read; what is known may be newer."""
         self._admin_token: bytes | None = None

@@ -53,10 +53,17 @@ class _Vectors:
 class SemanticAssembly:
     """Builds the semantic layer of each configuration."""
 
-    def __init__(self, metrics: GatewayMetrics, throttle: Throttle, retire: Retire) -> None:
+    def __init__(
+        self,
+        metrics: GatewayMetrics,
+        throttle: Throttle,
+        retire: Retire,
+        connections_changed: Callable[[], None],
+    ) -> None:
         self._metrics = metrics
         self._throttle = throttle
         self._retire = retire
+        self._connections_changed = connections_changed
         self._vectors: _Vectors | None = None
         self._samples = Samples()
 
@@ -165,6 +172,7 @@ class SemanticAssembly:
     def _breaker(self, name: str, probe: Callable[[], Awaitable[None]], seconds: float) -> Breaker:
         def changed(is_open: bool) -> None:
             self._metrics.breaker_open.labels(name).set(is_open)
+            self._connections_changed()
             event = "store_left_alone" if is_open else "store_used_again"
             if (skipped := self._throttle.skipped(f"{event} {name}")) is not None:
                 _log.warning(event, store=name, skipped=skipped)

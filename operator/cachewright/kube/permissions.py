@@ -63,7 +63,8 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
         "",
         ("pods",),
         ("list", "watch"),
-        "Engines' pods, of workloads that objects name: what they run decides what may be cached.",
+        "Engines' pods, of workloads that objects name: what they run decides what may be cached;"
+        " and stores' pods, whose restarts are told to gateways.",
     ),
     Permission(
         "",

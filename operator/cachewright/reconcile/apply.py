@@ -49,7 +49,8 @@ async def apply(
         if plan.keys is not None:
             await kube.apply(plan.keys)
         await _write_record(kube, plan.record_write)
-        if url is not None and (plan.publish is not None or plan.beat is not None):
+        told = (plan.publish, plan.beat, plan.probe_request)
+        if url is not None and any(each is not None for each in told):
             published = await publish(plan, url, open_record_store, settings)
         rest = (child for child in plan.applies if child is not plan.keys)
         for child in (*rest, *([plan.stamp] if plan.stamp is not None else [])):
@@ -109,6 +110,8 @@ async def publish(
             if plan.publish is not None:
                 published = await store.publish_record(plan.publish) >= plan.publish.revision
             beats = plan.beat is not None and await _beat(store, plan.beat)
+            if plan.probe_request is not None and plan.record is not None:
+                await store.request_probes(plan.record.cache_id, plan.probe_request)
             return Applied(published=published, beats=beats)
     except TimeoutError:
         error = f"no answer within {settings.store_timeout_seconds:g} s"

@@ -26,6 +26,7 @@ from cachewright.kube.protocol import (
 )
 from cachewright.reconcile.known_record import own_cache_id, parse_record
 from cachewright.reconcile.observe_pods import see_workload
+from cachewright.reconcile.observe_store_pods import see_store_pods
 from cachewright.reconcile.prefix.observe import see_engine, see_patched, see_proof, settings_names
 from cachewright.reconcile.prefix.wish import prefix_wish
 from cachewright.reconcile.references import watched
@@ -83,6 +84,7 @@ async def observe(
     patched = await see_patched(kube, document, wish, prefix, children)
     template = await _template(kube, namespace, spec)
     rivals = await _rivals(kube, document, children)
+    store_pods = await see_store_pods(kube, namespace, str(document["metadata"]["name"]), spec)
     store, checks = StoreState(), _NO_FINDINGS
     if spec is not None:
         url = store_url(children, states, str(document["metadata"]["name"]))
@@ -106,6 +108,7 @@ async def observe(
         template=template,
         rivals=rivals,
         checks=checks,
+        store_pods=store_pods,
         must_ask=spec is not None and must_ask(spec),
     )
 
@@ -287,8 +290,14 @@ async def _store_state(
             deleting = {each.keyspace for each in past}
             reclaims = await store.read_reclaims(cache_id, deleting)
             probes = await store.read_probes(cache_id, record.layers if record is not None else ())
-            server = await store.read_server()
-            return StoreState(record=copy, reclaims=reclaims, asked=True, probes=probes, server=server)
+            return StoreState(
+                record=copy,
+                reclaims=reclaims,
+                asked=True,
+                probes=probes,
+                probe_request=await store.read_probe_request(cache_id),
+                server=await store.read_server(),
+            )
     except TimeoutError:
         return StoreState(error=f"no answer within {settings.store_timeout_seconds:g} s", asked=True)
     except (StoreError, InvalidInput) as e:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import replace
 from datetime import datetime
 
 from cachewright.api.conditions import Reason
@@ -47,6 +48,10 @@ from cachewright.stores.redis_acl import acl_lines
 
 def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     """Decide what to write; a plan with `blocked` set writes nothing but status and write permission."""
+    return replace(_plan(observed, settings, now), probe_request=_probe_request(observed))
+
+
+def _plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     record, record_version = best_record(observed, now)
     try:
         cache = load(observed.document)
@@ -89,6 +94,13 @@ def plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         beat=wanted if wanted.fenced else None,
         due=next_due(wanted, parse_duration_seconds(cache.spec.rotation.deadline), now),
     )
+
+
+def _probe_request(observed: Observed) -> str | None:
+    """Ask gateways to try their layers after each change of the stores' pods, once Redis answers."""
+    store = observed.store
+    is_known = not observed.store_pods or store.probe_request == observed.store_pods
+    return None if is_known or store.record is None else observed.store_pods
 
 
 def _keys(observed: Observed, children: list[Manifest]) -> Manifest:

@@ -34,11 +34,16 @@ class Part:
 
 
 def stores_part(
-    observed: Observed, plan: Plan, applied: Applied, layers: tuple[StoreFinding, ...] = ()
+    observed: Observed,
+    plan: Plan,
+    applied: Applied,
+    layers: tuple[StoreFinding, ...] = (),
+    untried: tuple[str, ...] = (),
 ) -> Part:
     """Tell whether the stores can do their part, and Redis holds the record at its revision.
 
-    `layers` is what gateways found wrong with what they keep there.
+    `layers` is what gateways found wrong with what they keep there, and `untried` names the layers of which
+    nobody knows yet.
     """
     waiting = _managed_store_waiting(observed)
     if waiting is not None:
@@ -51,6 +56,9 @@ def stores_part(
     wanted = plan.record.revision if plan.record else 1
     if not applied.published and revision < wanted:
         return _stores("False", Reason.PROGRESSING, "The record has not reached the store yet.")
+    if untried:
+        message = f"No gateway has tried {_named(untried)} since the stores' pods are as they are."
+        return _stores("Unknown", Reason.PROGRESSING, message)
     if findings:
         return _found(findings[0])
     return _stores("True", Reason.READY, "The stores answer, and Redis holds the record.")
@@ -127,6 +135,16 @@ def _unbound(observed: Observed, name: str) -> str:
     if claim is None or (claim.get("status") or {}).get("phase", "Pending") != "Pending":
         return ""
     return f": volume claim {name} is not bound"
+
+
+def serving_gateways(observed: Observed) -> int:
+    """Count the gateway pods that are available."""
+    live = observed.children.get(("Deployment", gateway_name(observed.name)))
+    return int(((live or {}).get("status") or {}).get("availableReplicas", 0))
+
+
+def _named(layers: tuple[str, ...]) -> str:
+    return f"layer {layers[0]}" if len(layers) == 1 else f"layers {', '.join(layers)}"
 
 
 def _is_applied(plan: Plan, live: Manifest) -> bool:

@@ -26,7 +26,7 @@ from cachewright.reconcile.finalizer import has_finalizer
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
 from cachewright.reconcile.prefix.left_behind import give_back
-from cachewright.reconcile.probes_told import fresh_probes
+from cachewright.reconcile.probes_told import fresh_probes, untried_layers
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.rotation import has_spare
 from cachewright.reconcile.settings import OperatorSettings
@@ -175,6 +175,8 @@ class Reconciler:
             waits.append(self.settings.retry_workload_seconds)
         if observed.must_ask:
             waits.append(self.settings.check_stores_seconds)
+        if untried_layers(observed, planned, self.clock()):
+            waits.append(self.settings.await_probes_seconds)
         probes = fresh_probes(observed, self.clock())
         failing = any(report.state is not ProbeState.WELL for report in probes.values())
         if (

@@ -16,6 +16,8 @@ class OperatorSettings:
     """How soon a store that did not answer is tried again."""
     check_stores_seconds: float = 60.0
     """How soon external stores and embedders that are well are asked about again, for want of events."""
+    await_probes_seconds: float = 2.0
+    """How soon gateways' word is read again that is still to come; they look each second for being asked."""
     switch_seconds: float = 2.0
     """How long after a switch reached the store status tells of it: gateways serve copies from their memory
     for up to a second, and reading marks takes them a moment."""

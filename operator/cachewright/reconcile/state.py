@@ -77,6 +77,8 @@ class StoreState:
     """What kind of trouble `error` tells of."""
     probes: Mapping[str, ProbeReport] = field(default_factory=dict)
     """What gateways found when they tried their layers, by layer."""
+    probe_request: str = ""
+    """What gateways are asked to try their layers for."""
     server: ServerFacts | None = None
     """What it says of itself; None where it was not asked, or may not be."""
 
@@ -147,6 +149,8 @@ class Observed:
     """Older objects that hold the cache id which this one wants to adopt."""
     checks: tuple[StoreFinding, ...] = ()
     """What is wrong with the stores beside Redis."""
+    store_pods: str = ""
+    """Digest of the ready pods of managed stores; empty where there are none."""
     must_ask: bool = False
     """True where something may fail that no event tells of: it is seen only by asking."""
     watched: frozenset[Reference] = frozenset()
@@ -233,6 +237,8 @@ class Plan:
     publish: Record | None = None
     beat: Record | None = None
     """The record under which gateways may go on writing; None where they need no heartbeat, or get none."""
+    probe_request: str | None = None
+    """What to ask gateways to try their layers for; None where they were asked already."""
     due: datetime | None = None
     """When something is to be done although nothing will have happened; None: never."""
 

@@ -15,7 +15,7 @@ from cachewright.reconcile.calibration_told import calibration_part
 from cachewright.reconcile.keyspaces_told import layers_status, retained_status
 from cachewright.reconcile.memory_told import memory_part
 from cachewright.reconcile.prefix.told import prefix_part
-from cachewright.reconcile.probes_told import embedder_part, fresh_probes, layer_findings
+from cachewright.reconcile.probes_told import embedder_part, fresh_probes, layer_findings, untried_layers
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
 from cachewright.reconcile.rotation_told import rotation_part
 from cachewright.reconcile.serving import in_use
@@ -79,7 +79,8 @@ def is_same_status(before: Manifest | None, after: Manifest) -> bool:
 
 
 def _parts(observed: Observed, plan: Plan, applied: Applied, now: datetime) -> list[Part]:
-    stores = stores_part(observed, plan, applied, tuple(layer_findings(fresh_probes(observed, now))))
+    failing = tuple(layer_findings(fresh_probes(observed, now)))
+    stores = stores_part(observed, plan, applied, failing, untried_layers(observed, plan, now))
     gateway = gateway_part(observed, plan)
     embedder = embedder_part(observed, plan, now)
     told = [stores, gateway, *([embedder] if embedder is not None else [])]

@@ -73,6 +73,8 @@ class MemoryCacheStore(MemoryReclaimStore):
     """The last report, and when the next sweep is due, by cache."""
     _probes: dict[str, dict[str, ProbeReport]] = field(default_factory=dict)
     """By cache, then by layer."""
+    _probe_requests: dict[str, str] = field(default_factory=dict)
+    """By cache."""
     _listeners: list[tuple[str, KeyListener]] = field(default_factory=list)
 
     async def read_record(self, cache_id: str) -> Record | None:
@@ -106,6 +108,14 @@ class MemoryCacheStore(MemoryReclaimStore):
         """Read the reports on these layers."""
         reports = self._probes.get(cache_id, {})
         return {layer: reports[layer] for layer in layers if layer in reports}
+
+    async def read_probe_request(self, cache_id: str) -> str:
+        """Read the request that stands."""
+        return self._probe_requests.get(cache_id, "")
+
+    async def request_probes(self, cache_id: str, request: str) -> None:
+        """Leave a request."""
+        self._probe_requests[cache_id] = request
 
     async def write_probe(self, cache_id: str, layer: str, report: ProbeReport) -> None:
         """Leave a report on a layer."""
@@ -262,6 +272,7 @@ class MemoryCacheStore(MemoryReclaimStore):
         self._heartbeats.clear()
         self._sweeps.clear()
         self._probes.clear()
+        self._probe_requests.clear()
         for _, listener in self._listeners:
             listener.keys_lost()
 

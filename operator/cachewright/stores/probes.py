@@ -1,7 +1,8 @@
 """What gateways found when they tried their layers, as a Protocol: reports that the operator reads.
 
 A gateway writes, reads and removes an entry of its own in each layer now and then, and leaves in Redis what
-came of it. Implemented beside CacheStore; one contract suite runs on every implementation.
+came of it. The operator asks it to do so at once by a *request*, any text other than the last one, which
+reports then name. Implemented beside CacheStore; one contract suite runs on every implementation.
 """
 
 from __future__ import annotations
@@ -42,15 +43,18 @@ class ProbeReport:
     """A name that the gateway gave itself at its start."""
     at: float = 0.0
     """Seconds since the epoch, by the gateway's clock."""
+    request: str | None = None
+    """The one that stood when the layer was tried; empty for none, None from gateways that know of none."""
 
     def to_json(self) -> str:
         """Render as JSON; the same report gives the same text."""
-        document = {
+        document: dict[str, Any] = {
             "format": REPORT_FORMAT,
             "state": self.state.value,
             "problem": self.problem,
             "by": self.by,
             "at": self.at,
+            "request": self.request,
         }
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -66,6 +70,7 @@ class ProbeReport:
                 problem=str(document["problem"]),
                 by=str(document["by"]),
                 at=float(document["at"]),
+                request=None if document.get("request") is None else str(document["request"]),
             )
         except (ValueError, KeyError, TypeError) as e:
             raise InvalidDocument(f"not a report: {e}") from e
@@ -76,6 +81,12 @@ class ProbeReports(Protocol):
 
     async def read_probes(self, cache_id: str, layers: Collection[str]) -> dict[str, ProbeReport]:
         """Read the last report on each of these layers; those without one that parses are left out."""
+
+    async def read_probe_request(self, cache_id: str) -> str:
+        """Read the request that stands; empty where there is none."""
+
+    async def request_probes(self, cache_id: str, request: str) -> None:
+        """Leave a request: every gateway tries its layers as soon as it sees another one than the last."""
 
 
 class ProbeStore(ProbeReports, Protocol):

@@ -1,4 +1,4 @@
-"""Reports on layers in Redis or Valkey: one hash of a cache, a field for each layer.
+"""Reports on layers in Redis or Valkey: one hash of a cache, a field for each layer and one for the request.
 
 Used by gateways through CacheStore, and by the operator, which reads them.
 """
@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
+from typing import Final
 
 from cachewright.errors import InvalidDocument
 from cachewright.keys.entry_key import probes_key
 from cachewright.stores.probes import ProbeReport
 from cachewright.stores.redis_client import RedisLink
+
+REQUEST: Final = "request"
+"""The field of the request; no layer is named so."""
 
 
 class RedisProbeStore:
@@ -35,6 +39,17 @@ class RedisProbeStore:
                 with suppress(InvalidDocument):
                     reports[layer] = ProbeReport.from_json(text)
         return reports
+
+    async def read_probe_request(self, cache_id: str) -> str:
+        """Read the request that stands."""
+        async with self._link.use("read the operator's request") as client:
+            found: bytes | None = await client.hget(probes_key(cache_id), REQUEST)
+        return "" if found is None else found.decode(errors="replace")
+
+    async def request_probes(self, cache_id: str, request: str) -> None:
+        """Leave a request."""
+        async with self._link.use("ask gateways to try their layers") as client:
+            await client.hset(probes_key(cache_id), REQUEST, request)
 
     async def write_probe(self, cache_id: str, layer: str, report: ProbeReport) -> None:
         """Leave a report on a layer."""
