@@ -85,6 +85,8 @@ async def test_a_swapped_number_is_asked_upstream(gateway: SemanticGateway) -> N
     await gateway.kept()
     miss = await gateway.ask("What does a plan with 4 GB of memory cost?")
     assert miss.cache == "cachewright; fwd=miss; detail=guard"
+    assert miss.headers["Cachewright-Guard"] == "numbers"
+    assert miss.headers["Cachewright-Similarity"] == "1.0000"
     assert await gateway.metric("cachewright_guard_refusals_total", check="numbers") == 1
 
 

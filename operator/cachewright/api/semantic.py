@@ -92,8 +92,9 @@ class SemanticLayer(ApiModel):
     admission: Admission = Field(default_factory=Admission)
     """Which answers are kept."""
     expose_similarity: bool = False
-    """True: hits say in the header `Cachewright-Similarity` how similar the questions are. It tells a client
-    something of what others asked, so it is for debugging."""
+    """True: the header `Cachewright-Similarity` says how similar the most similar question is, on hits and on
+    misses, and `Cachewright-Guard` what the guard refused it for. They tell a client something of what others
+    asked, so they are for debugging."""
     hnsw: HnswSpec = Field(default_factory=HnswSpec)
     """The graph of nearest neighbours."""
     quantization: Literal["None", "Scalar"] = "None"

@@ -6,13 +6,17 @@ from typing import Final, Literal
 
 from cachewright.gateway.headers import Headers
 from cachewright.layers.exact import Hit
+from cachewright.layers.similar import NoMatch
 from cachewright.policy.reasons import BypassReason, SemanticReason
 
 _NAME: Final = b"cache-status"
 _CACHE: Final = "cachewright"
 
 SIMILARITY_HEADER: Final = b"cachewright-similarity"
-"""The cosine between the question and the one whose answer it got."""
+"""The cosine between a question and the one whose answer it got, or else the one most similar to it."""
+
+GUARD_HEADER: Final = b"cachewright-guard"
+"""What the guard refused similar questions for."""
 
 
 def hit_headers(hit: Hit, entry_id: str, *, exposes_similarity: bool = False) -> Headers:
@@ -48,6 +52,16 @@ def miss_headers(
     elif unlike and not detail:
         why = f"fwd=miss; detail={unlike}"
     return [(_NAME, f'{_CACHE}; {why}; key="{entry_id}"'.encode())]
+
+
+def nearness_headers(unlike: NoMatch) -> Headers:
+    """Say how similar the most similar question was that got no answer served, and what spoke against it."""
+    headers: Headers = []
+    if unlike.similarity is not None:
+        headers.append((SIMILARITY_HEADER, f"{unlike.similarity:.4f}".encode()))
+    if unlike.refused:
+        headers.append((GUARD_HEADER, ", ".join(unlike.refused).encode()))
+    return headers
 
 
 def embedding_headers(

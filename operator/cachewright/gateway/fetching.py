@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 
 from cachewright.errors import UpstreamError, UpstreamUnreachable
-from cachewright.gateway.cache_status import bypass_headers, hit_headers, miss_headers
+from cachewright.gateway.cache_status import bypass_headers, hit_headers, miss_headers, nearness_headers
 from cachewright.gateway.exchange import Exchange
 from cachewright.gateway.flights import Flight, Flights, Head, Key, Landing, Reader
 from cachewright.gateway.headers import Headers, content_length, end_to_end, first_of
@@ -328,9 +328,7 @@ class Fetching:
             layer = "semantic"
         self.count(layer, "hit", exchange)
         self._metrics.count_saved(layer, hit)
-        semantics = exchange.serving.semantics
-        exposes = semantics is not None and semantics.policy.expose_similarity
-        status = hit_headers(hit, _hit_id(exchange, hit), exposes_similarity=exposes)
+        status = hit_headers(hit, _hit_id(exchange, hit), exposes_similarity=_exposes(exchange))
         headers = [*_body_headers(delivered.content_type, delivered.body), *status]
         return Reply(200, headers, delivered.body)
 
@@ -361,8 +359,17 @@ def _may_join(lost: Lost, flight: Flight) -> bool:
 def _status(lost: Lost, *, collapsed: bool = False) -> Headers:
     if lost.place is None:
         return bypass_headers(BypassReason.STORE, collapsed)
-    unlike = lost.unlike.reason if lost.unlike else None
-    return miss_headers(_id(lost.exchange, lost.place), lost.detail, collapsed, unlike)
+    unlike = lost.unlike
+    nearness = nearness_headers(unlike) if unlike and _exposes(lost.exchange) else []
+    said = miss_headers(
+        _id(lost.exchange, lost.place), lost.detail, collapsed, unlike.reason if unlike else None
+    )
+    return [*said, *nearness]
+
+
+def _exposes(exchange: Exchange) -> bool:
+    semantics = exchange.serving.semantics
+    return semantics is not None and semantics.policy.expose_similarity
 
 
 def _id(exchange: Exchange, place: Miss) -> str:
