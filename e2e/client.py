@@ -74,6 +74,11 @@ class ChatClient:
         headers = {} if tenant is None else {"X-Tenant-Id": tenant}
         return self.request("POST", "/v1/chat/completions", json.dumps(body).encode(), headers)
 
+    def embed(self, *inputs: str, model: str, tenant: str = "acme") -> Answer:
+        """Ask for the vectors of texts."""
+        body = json.dumps({"model": model, "input": list(inputs)}).encode()
+        return self.request("POST", "/v1/embeddings", body, {"X-Tenant-Id": tenant})
+
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> Answer:

@@ -22,6 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--least-rate", default="100", help="answers in a second during roll-outs (default: 100)"
     )
+    parser.addoption(
+        "--truth-seconds",
+        default="30",
+        help="until status must tell of a store's pod that went or came (default: 30; promised: 10)",
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -14,6 +14,7 @@ from e2e.client import ChatClient
 from e2e.cluster.console import Step
 from e2e.cluster.errors import ClusterError
 from e2e.demo_rotation import tell_rotation
+from e2e.demo_semantic import tell_semantic
 from e2e.installation import ROOT, Installation
 from e2e.kubectl import Kubectl, wait_for
 from e2e.story import Story
@@ -34,6 +35,7 @@ def main() -> int:
         installation.install()
         tell_story(story, installation)
         tell_rotation(story, installation)
+        tell_semantic(story, installation)
     except ClusterError as e:
         print(f"\nThe demo stopped: {e}", file=sys.stderr)
         return 1
@@ -117,7 +119,7 @@ Look around:
   export KUBECONFIG={kubeconfig}
   export PATH=$PATH:$(dirname $(python3 -m e2e.cluster tools kubectl))
   kubectl get icache -o wide
-  kubectl describe icache rotation
+  kubectl describe icache rotation similar
   kubectl port-forward service/quickstart-gateway 8080  # then use http://localhost:8080/v1
 
 Remove everything:

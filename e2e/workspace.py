@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -94,12 +94,24 @@ class Workspace:
         )
         return "\n".join(parts)
 
+    def logs_of_stores(self) -> str:
+        """Collect what managed stores say."""
+        wanted = "app.kubernetes.io/component in (redis,qdrant,postgres)"
+        looks = (("describe", "pod", "-l", wanted), ("logs", "-l", wanted, "--tail=60", "--prefix"))
+        return "\n".join(f"--- {' '.join(look)}\n{_tried(self.kubectl, *look)}" for look in looks)
+
+
+def _ask_one_of_three(client: ChatClient, number: int) -> Answer:
+    """Ask three questions in turn: plenty of hits, and each tenant's answer can be told."""
+    return client.chat(f"question {number % 3}")
+
 
 @dataclass
 class Traffic:
     """Requests sent one after the other in a thread of its own, until told to stop."""
 
     client: ChatClient
+    ask: Callable[[ChatClient, int], Answer] = _ask_one_of_three
     answers: list[Answer] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -127,8 +139,7 @@ class Traffic:
         while not self._stop.is_set():
             number += 1
             try:
-                # Three questions in turn: plenty of hits, and each tenant's answer can be told.
-                self.answers.append(self.client.chat(f"question {number % 3}"))
+                self.answers.append(self.ask(self.client, number))
             except OSError as e:
                 self.errors.append(repr(e))
                 time.sleep(0.05)
