@@ -16,7 +16,7 @@ from cachewright.crd.validation import load
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.keys.record import Record
 from cachewright.local.edition import UpstreamChoice, make_edition
-from cachewright.local.facts import Facts
+from cachewright.local.facts import PARAPHRASE, Facts
 from cachewright.local.lines import line, shown_seconds
 from cachewright.local.numbers import History, Tally, quantile, take_tally
 from cachewright.local.view import picture, sparkline
@@ -190,6 +190,18 @@ def test_the_greeting_fits_the_tenancy(tenancy: dict[str, object], said: str) ->
     for name in shown.headers:
         assert all(f"-H '{name}: " in curl for curl in curls)
     assert ("YOUR_API_KEY" in greeting) == shown.needs_key
+
+
+def test_a_greeting_of_similar_questions_has_one_in_other_words() -> None:
+    """Where the first route for chats looks for them, and nowhere else."""
+    semantic = {"layers": {"exact": {}, "semantic": {"store": "Qdrant"}}, "embedder": {"builtin": {}}}
+    stores = {"redis": {"managed": {}}, "qdrant": {"managed": {}}}
+    for routes, expected in (
+        ({}, 1),
+        ({"routes": [{"name": "faq", "layers": ["Exact", "Semantic"]}]}, 1),
+        ({"routes": [{"name": "faq"}]}, 0),
+    ):
+        assert facts(**semantic, stores=stores, **routes).greeting().count(PARAPHRASE) == expected
 
 
 def drawn(shown: Facts, tally: Tally) -> str:

@@ -123,7 +123,9 @@ class ProbeDuty:
                 report = await self._try(probe, record)
                 well = well and report.state is ProbeState.WELL
                 await self._tell(parts.serving.store, record.cache_id, layer, report)
-        self._next = time.monotonic() + (WELL_SECONDS if well else TURN_SECONDS)
+        # What was just told to be back may need a moment, or old connections to it one more failure.
+        again_seconds = LOOK_SECONDS if is_new else TURN_SECONDS
+        self._next = time.monotonic() + (WELL_SECONDS if well else again_seconds)
 
     async def _read_request(self, store: CacheStore | None, cache_id: str) -> str:
         if store is None:

@@ -17,6 +17,10 @@ from cachewright.local.edition import Edition
 from cachewright.local.news import shown_retained
 
 QUESTION: Final = "Why is the sky blue?"
+PARAPHRASE: Final = "Why's the sky blue?"
+"""Similar enough for the built-in embedder, and for the guard the same question."""
+
+CHAT_PATH: Final = "/v1/chat/completions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,7 @@ class Facts:
                 "",
                 "A miss, and the same again a hit; Cache-Status says so:",
                 f"  {self._curl({})}",
+                *self._in_other_words(),
                 *self._second_request(),
                 "Sampled, so never cached, and the reason is given:",
                 f"  {self._curl({'temperature': 0.7})}",
@@ -163,6 +168,14 @@ class Facts:
     def _url(self, port: int) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{port}"
+
+    def _in_other_words(self) -> list[str]:
+        spec = self.edition.cache.spec
+        route = next((each for each in spec.routes or [] if each.match.path == CHAT_PATH), None)
+        if spec.layers.semantic is None or (spec.routes and not (route and "Semantic" in route.layers)):
+            return []
+        said = "In other words: a hit as well, by similarity (detail=semantic)"
+        return [f"{said}:", f"  {self._curl({}, question=PARAPHRASE)}"]
 
     def _second_request(self) -> list[str]:
         name = next(iter(self.headers), None)
