@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from typing import Any
 
 import pytest
 
 from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import SECRETS, STATEFUL_SETS, VOLUME_CLAIMS
+from cachewright.stores.probes import ProbeReport, ProbeState
 from e2e.cluster.apiserver import ApiServer
-from tests.api.harness import Harness
+from tests.api.harness import SETTINGS, Harness
 from tests.support.caches import SPEC, cache_document
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
@@ -108,6 +110,41 @@ async def test_children_are_made_kept_and_mended(harness: Harness) -> None:
     harness.kube.writes.clear()
     await harness.reconcile()
     assert harness.kube.writes == [], "nothing is brought back that goes with the object"
+
+
+async def test_a_stores_pod_that_comes_back_is_tried_before_the_object_is_ready(harness: Harness) -> None:
+    """Gateways are asked once; what they said before counts no more, and their next word does."""
+    harness.apply(MANAGED)
+    await harness.settle()
+    cache_id = (await harness.cache())["status"]["cacheID"]
+    labels = {"cachewright.dev/cache": "demo", "app.kubernetes.io/component": "qdrant"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "demo-qdrant-0", "labels": labels}}
+    containers = [{"name": "qdrant", "image": "qdrant"}]
+    spec = {"containers": containers, "automountServiceAccountToken": False}
+    harness.kubectl("create", "-f", "-", stdin=json.dumps({**pod, "spec": spec}))
+
+    async def report(request: str) -> None:
+        well = ProbeReport(ProbeState.WELL, at=time.time(), request=request)
+        for layer in ("Exact", "Semantic", "Embedding"):
+            await harness.store.write_probe(cache_id, layer, well)
+
+    await report("")
+    asked = {""}
+    for second in (1, 2):
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": f"2026-11-30T12:00:0{second}Z"}
+        harness.patch("pod/demo-qdrant-0", {"status": {"conditions": [ready]}}, "--subresource=status")
+        outcome = await harness.reconcile()
+        assert outcome.requeue_after_seconds == SETTINGS.await_probes_seconds
+        assert (await harness.conditions())["Ready"] == "False Progressing"
+        request = await harness.store.read_probe_request(cache_id)
+        assert request not in asked
+        asked.add(request)
+        await report(request)
+        await harness.reconcile()
+        assert (await harness.conditions())["Ready"] == "True Ready"
+        before = len(harness.kube.writes)
+        await harness.reconcile()
+        assert len(harness.kube.writes) == before
 
 
 async def test_a_volume_grows_in_place_and_never_shrinks(harness: Harness) -> None:
