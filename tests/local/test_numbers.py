@@ -194,14 +194,14 @@ def test_the_greeting_fits_the_tenancy(tenancy: dict[str, object], said: str) ->
 
 def test_a_greeting_of_similar_questions_has_one_in_other_words() -> None:
     """Where the first route for chats looks for them, and nowhere else."""
-    semantic = {"layers": {"exact": {}, "semantic": {"store": "Qdrant"}}, "embedder": {"builtin": {}}}
-    stores = {"redis": {"managed": {}}, "qdrant": {"managed": {}}}
-    for routes, expected in (
-        ({}, 1),
-        ({"routes": [{"name": "faq", "layers": ["Exact", "Semantic"]}]}, 1),
-        ({"routes": [{"name": "faq"}]}, 0),
-    ):
-        assert facts(**semantic, stores=stores, **routes).greeting().count(PARAPHRASE) == expected
+    semantic: dict[str, object] = {
+        "layers": {"exact": {}, "semantic": {"store": "Qdrant"}},
+        "embedder": {"builtin": {}},
+    }
+    semantic["stores"] = {"redis": {"managed": {}}, "qdrant": {"managed": {}}}
+    similar, exact = {"name": "faq", "layers": ["Exact", "Semantic"]}, {"name": "faq"}
+    for routes, expected in ((None, 1), ([similar], 1), ([exact], 0)):
+        assert facts(**semantic, routes=routes).greeting().count(PARAPHRASE) == expected
 
 
 def drawn(shown: Facts, tally: Tally) -> str:

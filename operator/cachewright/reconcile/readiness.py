@@ -155,7 +155,7 @@ def _is_applied(plan: Plan, live: Manifest) -> bool:
     )
 
 
-def _stores(status: Literal["True", "False"], reason: Reason, message: str) -> Part:
+def _stores(status: Literal["True", "False", "Unknown"], reason: Reason, message: str) -> Part:
     return Part(ConditionType.STORES_READY, status, reason, message, serves=status == "True")
 
 

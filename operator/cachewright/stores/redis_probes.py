@@ -43,8 +43,8 @@ class RedisProbeStore:
     async def read_probe_request(self, cache_id: str) -> str:
         """Read the request that stands."""
         async with self._link.use("read the operator's request") as client:
-            found: bytes | None = await client.hget(probes_key(cache_id), REQUEST)
-        return "" if found is None else found.decode(errors="replace")
+            found = await client.hget(probes_key(cache_id), REQUEST)
+        return found.decode(errors="replace") if isinstance(found, bytes) else ""
 
     async def request_probes(self, cache_id: str, request: str) -> None:
         """Leave a request."""
