@@ -89,7 +89,7 @@ def render(figures: Sequence[Figure], loads: Sequence[float], failed: Sequence[s
     parts = [
         f"{where}; load average {least} / {median} / {most} meanwhile; {rounds} rounds of {count} look-ups.",
         *([f"Failed, so incomplete: {', '.join(failed)}."] if failed else []),
-        f"p50: minimum / **median** / maximum of the rounds; the other columns are medians. {EXPLAINED}",
+        f"p50: minimum / **median** / maximum of the rounds; the other columns are medians.\n{EXPLAINED}",
         _size_table(alone),
         "![Latencies of look-ups by number of entries](benchmarks/vectors.png)",
     ]
