@@ -231,7 +231,12 @@ MINIMAL: Final = {
 EXTERNAL: Final = changed(
     FULL,
     spec__promptTemplate={"fromConfigMap": {"name": "template", "key": "prompt.txt"}},
-    spec__stores__redis={"external": {"urlSecretRef": {"name": "redis", "key": "url"}}},
+    spec__stores__redis={
+        "external": {
+            "urlSecretRef": {"name": "redis", "key": "url"},
+            "caSecretRef": {"name": "redis-ca", "key": "ca.crt"},
+        }
+    },
     spec__embedder={"builtin": {"resources": _RESOURCES}},
     spec__tenancy__source={"apiKeys": {"secretRef": {"name": "keys", "key": "keys.yaml"}}},
     spec__tenancy__user={"bodyField": "SafetyIdentifier"},

@@ -310,6 +310,7 @@ EXTERNAL_VALUES: Final[dict[str, Values]] = {
     "spec.embedder.builtin.resources.requests.cpu": _AMOUNTS,
     "spec.embedder.builtin.resources.limits.cpu": _AMOUNTS,
     **_secret("spec.stores.redis.external.urlSecretRef"),
+    **_secret("spec.stores.redis.external.caSecretRef"),
     **_secret("spec.tenancy.source.apiKeys.secretRef"),
     "spec.tenancy.user.bodyField": (["User", "SafetyIdentifier"], ["user", "PromptCacheKey", ""]),
 }

@@ -55,6 +55,8 @@ class World:
     store: str = "Qdrant"
     ca: str = ""
     """PEM for Qdrant and PostgreSQL."""
+    redis_ca: str = ""
+    """PEM for Redis."""
     replicas: int = 2
     monotonic: float = 0.0
     namespace: str = "ml"
@@ -74,6 +76,7 @@ class World:
     async def apply(self) -> None:
         """Write the object and its Secrets as they are wanted now."""
         secrets = {"redis": self.redis_url, "qdrant": self.qdrant_key, "pg": self.dsn, "ca": self.ca}
+        secrets["redis-ca"] = self.redis_ca
         for name, value in secrets.items():
             labels = {"cachewright.dev/use": "true"}
             metadata = {"name": name, "namespace": self.namespace, "labels": labels}
@@ -84,9 +87,10 @@ class World:
             return {"name": name, "key": "value"}
 
         ca = {"caSecretRef": ref("ca")} if self.ca else {}
+        redis_ca = {"caSecretRef": ref("redis-ca")} if self.redis_ca else {}
         qdrant_ca = ca if self.qdrant_url.startswith("https") else {}
         stores = {
-            "redis": {"external": {"urlSecretRef": ref("redis")}},
+            "redis": {"external": {"urlSecretRef": ref("redis"), **redis_ca}},
             "qdrant": {"external": {"url": self.qdrant_url, "apiKeySecretRef": ref("qdrant"), **qdrant_ca}},
             "postgres": {"external": {"dsnSecretRef": ref("pg"), **ca}},
         }
@@ -253,11 +257,19 @@ async def test_certificates_are_verified_and_the_authority_is_named_as_the_cause
 async def test_a_redis_with_an_unknown_authority_says_so(
     world: World, topologies: Callable[[str], Topology]
 ) -> None:
-    """TLS without the authority that signed the server's certificate."""
-    world.redis_url = topologies("tls").url.partition("?")[0]
+    """TLS without the authority that signed the server's certificate; with it in a Secret all is well."""
+    plain, tls = world.redis_url, topologies("tls")
+    assert tls.ca_file is not None
+    world.redis_url = tls.url.partition("?")[0].replace("gateway:gateway", "root:root")
     status, reason, message = await world.told()
     assert (status, reason) == ("False", "StoreUnreachable")
     assert "certificate verify failed" in message
+    world.redis_ca = tls.ca_file.read_text()
+    await until(world.is_well, seconds=60)
+    world.redis_url = plain
+    status, reason, message = await world.told()
+    assert (status, reason) == ("False", "SecretInvalid")
+    assert "only schemes that begin with rediss speak TLS" in message
 
 
 async def test_a_replica_of_redis_is_unfit(world: World, redis: RedisServer) -> None:

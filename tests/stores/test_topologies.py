@@ -17,6 +17,7 @@ from cachewright.stores import redis_client
 from cachewright.stores.protocols import CacheStore
 from cachewright.stores.redis_entries import open_cache_store
 from cachewright.stores.redis_record import open_record_store
+from cachewright.stores.redis_url import with_authorities
 from tests.stores.conftest import Subject
 from tests.support.redis_topologies import Topology, make_certificates, run_cluster, run_sentinels
 from tests.support.waiting import PATIENCE_SECONDS, until
@@ -84,6 +85,20 @@ def test_a_file_without_certificates_is_refused(content: str | None, tmp_path: P
         file.write_text(content)
     with pytest.raises(InvalidInput, match="ssl_ca_certs"):
         open_cache_store(f"rediss://u:hunter2@host?ssl_ca_certs={file}")
+
+
+async def test_authorities_may_be_given_as_they_are(
+    topologies: Callable[[str], Topology], opened: Opener, tmp_path: Path
+) -> None:
+    """PEM beside the URL, as Secrets hold it, is trusted like a file; PEM of others is not."""
+    tls = topologies("tls")
+    plain, authority = tls.url.partition("?")[0], tls.ca_file
+    assert authority is not None
+    await opened(with_authorities(plain, authority.read_text())).store.ping()
+    with pytest.raises(StoreUnavailable, match="certificate"):
+        await opened(with_authorities(plain, make_certificates(tmp_path).read_text())).store.ping()
+    with pytest.raises(InvalidInput, match="no PEM"):
+        open_cache_store(with_authorities(plain, "hunter2"))
 
 
 @pytest.mark.parametrize("kind", ["tls", "sentinel", "cluster"])

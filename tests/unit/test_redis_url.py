@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cachewright.errors import InvalidInput
-from cachewright.stores.redis_url import RedisUrl, Topology, parse_redis_url
+from cachewright.stores.redis_url import RedisUrl, Topology, parse_redis_url, with_authorities
 
 SINGLE = RedisUrl(Topology.SINGLE, tls=False, hosts=(("host", 6379),))
 
@@ -25,6 +25,14 @@ SINGLE = RedisUrl(Topology.SINGLE, tls=False, hosts=(("host", 6379),))
         ("redis://[::1]", replace(SINGLE, hosts=(("::1", 6379),))),
         ("rediss://host:7000", replace(SINGLE, tls=True, hosts=(("host", 7000),))),
         ("rediss://host?ssl_ca_certs=/a%20b.pem", replace(SINGLE, tls=True, ca_file="/a b.pem")),
+        (
+            with_authorities("rediss://host?db=2", "--\nA+b/c=\n"),
+            replace(SINGLE, tls=True, db=2, ca_data="--\nA+b/c=\n"),
+        ),
+        (
+            with_authorities("rediss+cluster://host", "--\n"),
+            RedisUrl(Topology.CLUSTER, tls=True, hosts=(("host", 6379),), ca_data="--\n"),
+        ),
         ("unix:///run/redis.sock", RedisUrl(Topology.UNIX, tls=False, path="/run/redis.sock")),
         (
             "unix://gateway:p%40ss@/run/redis.sock?db=1",
@@ -72,7 +80,8 @@ def test_a_url_is_read(text: str, expected: RedisUrl) -> None:
         ("redis://u:hunter2@host/mymaster", "number"),
         ("redis://u:hunter2@host/0?db=1", "once"),
         ("redis://u:hunter2@host?socket_timeout=9", "not known here"),
-        ("redis://u:hunter2@host?ssl_ca_certs=/x", "not known here"),
+        ("redis://u:hunter2@host?ssl_ca_certs=/x", "rediss speak TLS"),
+        (with_authorities("redis+cluster://u:hunter2@host", "hunter2"), "rediss speak TLS"),
         ("rediss://u:hunter2@host?ssl_cert_reqs=none", "not known here"),
         ("redis://u:hunter2@host?db", "?name=value"),
         ("unix://u:hunter2@redis.sock", "absolute"),

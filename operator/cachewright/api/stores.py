@@ -40,6 +40,8 @@ class ExternalRedis(ApiModel):
 
     url_secret_ref: SecretKeyRef
     """A Secret's key that holds the URL, such as `rediss://user:password@host:6379/0`."""
+    ca_secret_ref: SecretKeyRef | None = None
+    """PEM bundle of certificate authorities that count beside the system's; the URL must be one of TLS."""
 
 
 class RedisStore(ApiModel):

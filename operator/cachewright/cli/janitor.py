@@ -104,7 +104,7 @@ async def _tidy(options: argparse.Namespace) -> int:
     mounts = Mounts(options.config_dir)
     record, policy = mounts.read_record(), mounts.read_policy()
     sweep = policy.sweep or SweepPolicy()
-    store = open_store(mounts.read_given(STORE_URL) or "")
+    store = open_store(mounts.read_store_url() or "")
     vectors = _vector_stores(mounts, policy.qdrant.url if policy.qdrant else None)
     cold = _cold_stores(mounts)
     drops = {"Semantic": drop_from(vectors, policy.cache_id)} if vectors else {}
@@ -132,7 +132,7 @@ async def _delete(options: argparse.Namespace) -> int:
     cache_id, mounts = options.delete_cache, Mounts(options.config_dir)
     if re.fullmatch(CACHE_ID, cache_id) is None:
         raise InvalidInput("--delete-cache takes the 16 hex digits that `cachewright stats` shows as cacheID")
-    url = mounts.read_given(STORE_URL)
+    url = mounts.read_store_url()
     vectors = _vector_stores(mounts, options.qdrant_url)
     if url is None and not vectors:
         raise InvalidInput(

@@ -15,6 +15,7 @@ from cachewright.gateway.api_keys import ApiKeys
 from cachewright.keys.digest import key_id_of, parse_digest_key
 from cachewright.keys.record import RECORD_DATA_KEY, Record
 from cachewright.policy.document import POLICY_DATA_KEY, GatewayPolicy
+from cachewright.stores.redis_url import with_authorities
 
 DEFAULT_FOLDER: Final = Path("/etc/cachewright")
 
@@ -22,6 +23,7 @@ POLICY: Final = f"policy/{POLICY_DATA_KEY}"
 RECORD: Final = f"record/{RECORD_DATA_KEY}"
 DIGEST_KEY: Final = "keys/digest-key"
 STORE_URL: Final = "redis/url"
+STORE_CA: Final = "redis-ca/ca.crt"
 UPSTREAM_KEY: Final = "upstream/key"
 UPSTREAM_CA: Final = "upstream-ca/ca.crt"
 API_KEYS: Final = "api-keys/keys"
@@ -37,6 +39,7 @@ CONFIGURATION: Final = (
     POLICY,
     DIGEST_KEY,
     STORE_URL,
+    STORE_CA,
     UPSTREAM_KEY,
     UPSTREAM_CA,
     API_KEYS,
@@ -102,6 +105,11 @@ class Mounts:
         """Read the policy alone; raises InvalidDocument."""
         return GatewayPolicy.from_json(self._text(POLICY))
 
+    def read_store_url(self) -> str | None:
+        """Read the URL of Redis, with what certificates count for it; None where there is none."""
+        url = self.read_given(STORE_URL)
+        return self._store_url(url) if url is not None else None
+
     def read_given(self, name: str) -> str | None:
         """Read a file of one line; None where there is none; raises InvalidDocument for an empty one."""
         return self._secret(name) if self._stat(name) else None
@@ -122,7 +130,7 @@ class Mounts:
         return Configuration(
             policy=policy,
             digest_key=digest_key,
-            store_url=self._secret(STORE_URL),
+            store_url=self._store_url(self._secret(STORE_URL)),
             upstream_key=self._secret(UPSTREAM_KEY) if policy.upstream.sends_own_key else None,
             upstream_ca=self._text(UPSTREAM_CA) if policy.upstream.has_own_ca else None,
             api_keys=(
@@ -132,6 +140,9 @@ class Mounts:
             ),
             vectors=self._read_vectors(policy),
         )
+
+    def _store_url(self, url: str) -> str:
+        return with_authorities(url, self._text(STORE_CA)) if self._stat(STORE_CA) else url
 
     def _read_vectors(self, policy: GatewayPolicy) -> VectorConfiguration:
         qdrant, postgres, embedder = policy.qdrant, policy.postgres, policy.embedder

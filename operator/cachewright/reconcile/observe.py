@@ -51,6 +51,7 @@ from cachewright.render.children import expected_names
 from cachewright.render.metadata import PRODUCT, record_name, redis_name
 from cachewright.stores.checking import load_clients
 from cachewright.stores.protocols import RecordStore
+from cachewright.stores.redis_url import with_authorities
 
 OpenRecordStore = Callable[[str], RecordStore]
 """Opens the store behind a URL; the URL holds a password and is never logged."""
@@ -165,9 +166,10 @@ def store_url(
     children: dict[ChildId, Manifest], states: tuple[SecretState, ...], cache_name: str
 ) -> str | None:
     """Find the store's URL for the operator; None while there is no store to talk to."""
-    for state in states:
-        if state.use.mount == "redis":
-            return state.value.decode(errors="replace").strip() or None
+    given = {state.use.mount: state.value.decode(errors="replace") for state in states}
+    if "redis" in given:
+        url = given["redis"].strip()
+        return with_authorities(url, given["redis-ca"]) if url and "redis-ca" in given else url or None
     name = redis_name(cache_name)
     stateful_set = children.get(("StatefulSet", name))
     secret = children.get(("Secret", name))

@@ -13,6 +13,7 @@ def secret_uses(spec: InferenceCacheSpec) -> tuple[SecretUse, ...]:
     source = spec.tenancy.source
     references: list[tuple[str, str, SecretKeyRef | None]] = [
         ("spec.stores.redis.external.urlSecretRef", "redis", external.url_secret_ref if external else None),
+        ("spec.stores.redis.external.caSecretRef", "redis-ca", external.ca_secret_ref if external else None),
         ("spec.upstream.apiKeySecretRef", "upstream", spec.upstream.api_key_secret_ref),
         ("spec.upstream.caSecretRef", "upstream-ca", spec.upstream.ca_secret_ref),
         (

@@ -214,6 +214,8 @@ def _config_volumes(cache: InferenceCache) -> list[Manifest]:
     else:
         ref = external.url_secret_ref
         volumes.append(secret_volume("redis", ref.name, {ref.key: "url"}))
+        if ca := external.ca_secret_ref:
+            volumes.append(secret_volume("redis-ca", ca.name, {ca.key: "ca.crt"}))
     if key := spec.upstream.api_key_secret_ref:
         volumes.append(secret_volume("upstream", key.name, {key.key: "key"}))
     if ca := spec.upstream.ca_secret_ref:

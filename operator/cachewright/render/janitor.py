@@ -139,6 +139,7 @@ def _store_volumes(cache: InferenceCache) -> list[Manifest]:
     redis = stores.redis.external
     mounted: list[tuple[str, SecretKeyRef | None, str]] = [
         ("redis", redis.url_secret_ref if redis else None, "url"),
+        ("redis-ca", redis.ca_secret_ref if redis else None, "ca.crt"),
         ("qdrant", qdrant.api_key_secret_ref if qdrant else None, "api-key"),
         ("qdrant-ca", qdrant.ca_secret_ref if qdrant else None, "ca.crt"),
         ("postgres", postgres.dsn_secret_ref if postgres else None, "dsn"),

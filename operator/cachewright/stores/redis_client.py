@@ -172,7 +172,12 @@ def connection_options(url: RedisUrl) -> dict[str, Any]:
 
 def tls_options(url: RedisUrl) -> dict[str, Any]:
     """Return what a TLS connection takes beyond that: the system's authorities count, and ours if given."""
-    return {"ssl_ca_certs": url.ca_file, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
+    return {
+        "ssl_ca_certs": url.ca_file,
+        "ssl_ca_data": url.ca_data,
+        "ssl_cert_reqs": "required",
+        "ssl_check_hostname": True,
+    }
 
 
 def _tls_context(url: RedisUrl) -> ssl.SSLContext:
@@ -182,6 +187,11 @@ def _tls_context(url: RedisUrl) -> ssl.SSLContext:
             context.load_verify_locations(cafile=url.ca_file)
         except (OSError, ValueError) as e:
             raise InvalidInput("the file that ssl_ca_certs of the store's URL names holds no PEM") from e
+    if url.ca_data is not None:
+        try:
+            context.load_verify_locations(cadata=url.ca_data)
+        except ValueError as e:
+            raise InvalidInput("what is given as certificates of the store's authorities is no PEM") from e
     return context
 
 

@@ -1,7 +1,7 @@
 """From a store's URL to what it says: one server, a unix socket, Sentinels or a cluster, and how to log in.
 
     redis://user:password@host:6379/0                               one server
-    rediss://user:password@host:6379/0?ssl_ca_certs=/path/ca.crt    the same over TLS
+    rediss://user:password@host:6379/0?ssl_ca_certs=/path/ca.crt    the same over TLS; ssl_ca_data: PEM itself
     unix://user:password@/run/redis.sock?db=0                       one server, beside us
     redis+sentinel://user:password@host1:26379,host2:26379/mymaster/0
     redis+cluster://user:password@host1:6379,host2:6379
@@ -15,12 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from cachewright.errors import InvalidInput
 
 DEFAULT_PORT: Final = 6379
 DEFAULT_SENTINEL_PORT: Final = 26379
+
+TLS_OPTIONS: Final = ("ssl_ca_certs", "ssl_ca_data")
+"""Authorities to trust beside those of the system: a PEM file, and PEM."""
 
 
 class Topology(StrEnum):
@@ -70,6 +73,16 @@ class RedisUrl:
     """For the Sentinels themselves; those of the URL's start are for the servers they name."""
     ca_file: str | None = None
     """PEM file of authorities to trust beside those of the system."""
+    ca_data: str | None = None
+    """The same as PEM itself."""
+
+
+def with_authorities(url: str, pem: str) -> str:
+    """Return the URL of the same store, whose certificate may also be signed by one of these authorities.
+
+    What is wrong with either comes to light when the store is opened.
+    """
+    return f"{url}{'&' if '?' in url else '?'}ssl_ca_data={quote(pem, safe='')}"
 
 
 def parse_redis_url(text: str) -> RedisUrl:
@@ -81,7 +94,7 @@ def parse_redis_url(text: str) -> RedisUrl:
     hosts: tuple[tuple[str, int], ...] = ()
     parts: list[str] = []
     rest, _, query = rest.partition("?")
-    options = _options(query, (*_OPTIONS[topology], *(("ssl_ca_certs",) if tls else ())))
+    options = _options(query, (*_OPTIONS[topology], *TLS_OPTIONS), tls)
     if topology is Topology.UNIX:
         login, _, path = rest.rpartition("@")
         if not path.startswith("/"):
@@ -107,17 +120,19 @@ def parse_redis_url(text: str) -> RedisUrl:
         sentinel_username=options.get("sentinel_username"),
         sentinel_password=options.get("sentinel_password"),
         ca_file=options.get("ssl_ca_certs"),
+        ca_data=options.get("ssl_ca_data"),
     )
 
 
-def _options(query: str, known: tuple[str, ...]) -> dict[str, str]:
+def _options(query: str, known: tuple[str, ...], tls: bool) -> dict[str, str]:
     try:
         options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
     except ValueError as e:
         raise _invalid("its options must look like ?name=value") from e
     if set(options) - set(known):
-        what = ", ".join(known) or "none"
-        raise _invalid(f"it has an option that is not known here (known: {what})")
+        raise _invalid(f"it has an option that is not known here (known: {', '.join(known)})")
+    if not tls and set(options) & set(TLS_OPTIONS):
+        raise _invalid("authorities are named, and only schemes that begin with rediss speak TLS")
     return options
 
 
