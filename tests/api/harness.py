@@ -19,6 +19,7 @@ from cachewright.stores.probes import ProbeReport, ProbeState
 from cachewright.stores.protocols import RecordStore
 from e2e.cluster.apiserver import ApiServer
 from tests.support.faulty_kube import FaultyKube
+from tests.support.store_questions import WELL
 
 SETTINGS = OperatorSettings(render=RenderSettings(gateway_image="cachewright:test"), switch_seconds=0.2)
 
@@ -63,6 +64,7 @@ class Harness:
             events=KubeEvents(self.kube, "test-operator", lambda: datetime.now(UTC)),
             open_record_store=self._open,
             monotonic=lambda: self.monotonic,
+            questions=WELL,
         )
 
     def _open(self, url: str) -> RecordStore:

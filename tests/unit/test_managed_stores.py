@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from cachewright.errors import StoreRefused
 from cachewright.kube.events import KubeEvents
 from cachewright.kube.memory import MemoryKube, Place
 from cachewright.kube.protocol import CHILD_KINDS, INFERENCE_CACHES, Manifest
 from cachewright.reconcile.service import Reconciler
 from cachewright.reconcile.settings import OperatorSettings
+from cachewright.reconcile.store_checks import StoreQuestions
+from cachewright.stores.checking import PostgresAccess, PostgresFacts, QdrantAccess
 from cachewright.stores.memory import MemoryCacheStore
 from tests.support.caches import SPEC, cache_document
 from tests.support.passes import SETTINGS, World
+from tests.support.store_questions import WELL
 
 STORES = {**SPEC["stores"], "qdrant": {"managed": {}}, "postgres": {"managed": {"memory": "2Gi"}}}
 LAYERS = {"exact": {}, "semantic": {"store": "Qdrant"}, "embedding": {"cold": "Postgres"}}
@@ -41,6 +46,7 @@ class Cluster:
     """An API server in memory, whose controllers report every pod ready at once."""
 
     def __init__(self) -> None:
+        self.questions = WELL
         self.kube = MemoryKube()
         self.store = KeptStore(time.time)
         self.left: int | None = None
@@ -62,6 +68,7 @@ class Cluster:
             events=KubeEvents(self.kube, "test", lambda: datetime.now(UTC)),
             open_record_store=lambda _url: self.store,
             monotonic=lambda: float(next(ticks)),
+            questions=self.questions,
         )
         for _ in range(8):
             before = len(self.kube.writes)
@@ -87,6 +94,13 @@ class Cluster:
         found = [(kind.kind, child) for kind in CHILD_KINDS for child in await self.kube.list(kind, "ml")]
         return {(kind, child["metadata"]["name"]) for kind, child in found}
 
+    async def condition(self, kind: str) -> Manifest:
+        """Return one condition of the object."""
+        live = await self.kube.get(INFERENCE_CACHES, "ml", "demo")
+        assert live is not None
+        found: Manifest = next(each for each in live["status"]["conditions"] if each["type"] == kind)
+        return found
+
 
 async def test_a_crash_before_every_write_converges() -> None:
     """Killed before the first, second, third … write, the next process always ends in the same state."""
@@ -107,10 +121,41 @@ async def test_a_crash_before_every_write_converges() -> None:
         else:
             break
         assert await cluster.children() == wanted, survived
-        live = await cluster.kube.get(INFERENCE_CACHES, "ml", "demo")
-        assert live is not None
-        assert live["status"]["conditions"][0]["status"] == "True", survived
+        assert (await cluster.condition("Ready"))["status"] == "True", survived
     assert survived > len(wanted), "each child's write was interrupted once"
+
+
+async def test_a_managed_store_is_asked_once_its_pod_is_ready() -> None:
+    """With what was generated for it; what a ready pod cannot do, such as write to a full disk, is told."""
+    cluster, asked = Cluster(), []
+
+    async def qdrant(access: QdrantAccess) -> None:
+        asked.append(access)
+        raise StoreRefused("write: no space left on device")
+
+    async def postgres(access: PostgresAccess) -> PostgresFacts:
+        asked.append(access)
+        return PostgresFacts(connections=3)
+
+    cluster.questions = StoreQuestions(qdrant, postgres)
+    await cluster.kube.apply(document())
+    await cluster.settle()
+    (key,), (dsn,) = (
+        {each for each in asked if isinstance(each, kind)} for kind in (QdrantAccess, PostgresAccess)
+    )
+    assert isinstance(key, QdrantAccess)
+    assert isinstance(dsn, PostgresAccess)
+    assert (key.url, len(key.api_key or "")) == ("http://demo-qdrant.ml.svc:6333", 43)
+    assert dsn.dsn.endswith("@demo-postgres.ml.svc:5432/cachewright")
+    assert not dsn.holds_vectors, "vectors are searched in Qdrant"
+    ready = await cluster.condition("StoresReady")
+    assert (ready["status"], ready["reason"]) == ("False", "StoreRefused")
+    assert ready["message"] == "Qdrant: write: no space left on device."
+    cluster.questions = replace(cluster.questions, qdrant=WELL.qdrant)
+    await cluster.settle()
+    ready = await cluster.condition("StoresReady")
+    assert ready["reason"] == "TooFewConnections"
+    assert "raise stores.postgres.managed.memory" in ready["message"]
 
 
 @pytest.fixture

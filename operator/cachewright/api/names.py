@@ -84,3 +84,8 @@ def postgres_name(cache_name: str) -> str:
 def qdrant_name(cache_name: str) -> str:
     """Name of everything that belongs to the managed Qdrant."""
     return f"{cache_name}-qdrant"
+
+
+def qdrant_url(cache_name: str, namespace: str) -> str:
+    """URL of the managed Qdrant."""
+    return f"http://{qdrant_name(cache_name)}.{namespace}.svc:{QDRANT_PORT}"

@@ -8,7 +8,7 @@ from cachewright.api.durations import parse_duration_seconds
 from cachewright.api.embedder import EmbedderSpec
 from cachewright.api.inference_cache import InferenceCache, InferenceCacheSpec
 from cachewright.api.model import UpstreamSpec
-from cachewright.api.names import QDRANT_PORT, qdrant_name
+from cachewright.api.names import qdrant_url
 from cachewright.api.quantities import parse_bytes
 from cachewright.api.routes import Route
 from cachewright.api.stores import StoresSpec
@@ -220,8 +220,8 @@ def _qdrant(cache: InferenceCache) -> QdrantPolicy | None:
         return None
     external = store.external
     if external is None:
-        host = f"{qdrant_name(cache.metadata.name)}.{cache.metadata.namespace}.svc"
-        return QdrantPolicy(url=f"http://{host}:{QDRANT_PORT}", sends_key=True)
+        url = qdrant_url(cache.metadata.name, cache.metadata.namespace)
+        return QdrantPolicy(url=url, sends_key=True)
     return QdrantPolicy(
         url=external.url.rstrip("/"),
         sends_key=external.api_key_secret_ref is not None,

@@ -45,7 +45,7 @@ from cachewright.reconcile.state import (
     StoreState,
 )
 from cachewright.reconcile.store_checks import StoreChecks, reason_of
-from cachewright.reconcile.store_targets import StoreTargets, must_ask, store_targets
+from cachewright.reconcile.store_targets import Owner, StoreTargets, must_ask, store_targets
 from cachewright.reconcile.wanted_record import template_digest
 from cachewright.render.children import expected_names
 from cachewright.render.metadata import PRODUCT, record_name, redis_name
@@ -89,7 +89,8 @@ async def observe(
     store, checks = StoreState(), _NO_FINDINGS
     if spec is not None:
         url = store_url(children, states, str(document["metadata"]["name"]))
-        targets = store_targets(spec, states) if store_checks is not None else StoreTargets()
+        owner = Owner(namespace, str(document["metadata"]["name"]), children)
+        targets = store_targets(spec, states, owner) if store_checks is not None else StoreTargets()
         await load_clients(qdrant=targets.qdrant is not None, postgres=targets.postgres is not None)
         store, checks = await asyncio.gather(
             _store_state(document, children, url, open_record_store, settings),

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from cachewright.api.conditions import ConditionType, Reason
-from cachewright.api.names import postgres_name, qdrant_name
+from cachewright.reconcile.managed_stores import MANAGED_STORES, waits_for
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan, StoreFinding
-from cachewright.render.metadata import gateway_name, redis_name
-
-MANAGED_STORES: Final[Mapping[str, Callable[[str], str]]] = {
-    "redis": redis_name,
-    "qdrant": qdrant_name,
-    "postgres": postgres_name,
-}
-"""By field of `spec.stores`: how everything of such a store is named."""
+from cachewright.render.metadata import gateway_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +110,12 @@ def gateway_part(observed: Observed, plan: Plan) -> Part:
 def _managed_store_waiting(observed: Observed) -> str | None:
     """Say what a managed store waits for; None where all run, or are external."""
     stores = (observed.document.get("spec") or {}).get("stores") or {}
-    for store, name_of in MANAGED_STORES.items():
-        if "managed" not in (stores.get(store) or {}):
-            continue
-        name = name_of(observed.name)
-        live = observed.children.get(("StatefulSet", name))
-        if live is None:
-            return f"The store's StatefulSet {name} is being created."
-        if int((live.get("status") or {}).get("readyReplicas", 0)) < 1:
-            return f"Pod {name}-0 is not ready{_unbound(observed, name)}."
+    for store in MANAGED_STORES:
+        if "managed" in (stores.get(store) or {}):
+            waiting = waits_for(observed.children, store, observed.name)
+            if waiting is not None:
+                return waiting
     return None
-
-
-def _unbound(observed: Observed, name: str) -> str:
-    """Name the usual reason of a pod that does not even start."""
-    claim = observed.children.get(("PersistentVolumeClaim", name))
-    if claim is None or (claim.get("status") or {}).get("phase", "Pending") != "Pending":
-        return ""
-    return f": volume claim {name} is not bound"
 
 
 def serving_gateways(observed: Observed) -> int:

@@ -33,7 +33,7 @@ from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.settling import Settling
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan
 from cachewright.reconcile.status import build_status, is_same_status, status_manifest
-from cachewright.reconcile.store_checks import StoreChecks
+from cachewright.reconcile.store_checks import StoreChecks, StoreQuestions
 from cachewright.stores.probes import ProbeState
 
 log = structlog.get_logger(__name__)
@@ -70,6 +70,7 @@ class Reconciler:
     events: EventSink
     open_record_store: OpenRecordStore
     monotonic: Callable[[], float] = time.monotonic
+    questions: StoreQuestions = field(default_factory=StoreQuestions)
     _settling: Settling = field(init=False)
     _store_checks: StoreChecks = field(init=False)
 
@@ -77,7 +78,7 @@ class Reconciler:
         """Begin with no switch known."""
         settling = Settling(self.monotonic, self.settings.switch_seconds)
         object.__setattr__(self, "_settling", settling)
-        object.__setattr__(self, "_store_checks", StoreChecks(self.monotonic))
+        object.__setattr__(self, "_store_checks", StoreChecks(self.monotonic, self.questions))
 
     async def reconcile(self, namespace: str, name: str) -> Outcome:
         """Bring one object one step nearer to its spec."""

@@ -15,7 +15,13 @@ from cachewright.api.conditions import Reason
 from cachewright.errors import InvalidInput, StoreError, StoreRefused, StoreUnfit
 from cachewright.reconcile.state import StoreFinding
 from cachewright.reconcile.store_targets import StoreTargets
-from cachewright.stores.checking import check_postgres, check_qdrant
+from cachewright.stores.checking import (
+    PostgresAccess,
+    PostgresFacts,
+    QdrantAccess,
+    check_postgres,
+    check_qdrant,
+)
 
 T = TypeVar("T")
 
@@ -30,6 +36,14 @@ TIMEOUT_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
+class StoreQuestions:
+    """How stores are asked; either raises StoreError."""
+
+    qdrant: Callable[[QdrantAccess], Awaitable[None]] = check_qdrant
+    postgres: Callable[[PostgresAccess], Awaitable[PostgresFacts]] = check_postgres
+
+
+@dataclass(frozen=True, slots=True)
 class _Remembered:
     targets: StoreTargets
     findings: tuple[StoreFinding, ...]
@@ -41,6 +55,7 @@ class StoreChecks:
     """What the stores of all objects said last, by the object's uid."""
 
     monotonic: Callable[[], float]
+    questions: StoreQuestions = field(default_factory=StoreQuestions)
     _remembered: dict[str, _Remembered] = field(default_factory=dict)
 
     async def look(self, uid: str, targets: StoreTargets) -> tuple[StoreFinding, ...]:
@@ -51,7 +66,7 @@ class StoreChecks:
         if targets == StoreTargets():
             self._remembered.pop(uid, None)
             return ()
-        found = await asyncio.gather(_qdrant(targets), _postgres(targets))
+        found = await asyncio.gather(self._qdrant(targets), self._postgres(targets))
         findings = tuple(finding for each in found for finding in each)
         self._remembered[uid] = _Remembered(targets, findings, self.monotonic())
         return findings
@@ -59,6 +74,30 @@ class StoreChecks:
     def forget(self, uid: str) -> None:
         """Forget an object that is gone."""
         self._remembered.pop(uid, None)
+
+    async def _qdrant(self, targets: StoreTargets) -> tuple[StoreFinding, ...]:
+        if targets.qdrant is None:
+            return ()
+        finding, _ = await _asked("Qdrant", self.questions.qdrant(targets.qdrant))
+        return (finding,) if finding else ()
+
+    async def _postgres(self, targets: StoreTargets) -> tuple[StoreFinding, ...]:
+        if targets.postgres is None:
+            return ()
+        finding, facts = await _asked("PostgreSQL", self.questions.postgres(targets.postgres))
+        if finding is not None or facts is None:
+            return (finding,) if finding else ()
+        wanted = targets.postgres_connections
+        if facts.connections >= wanted:
+            return ()
+        mend = "raise its max_connections, or put a pooler in front of it"
+        if targets.postgres_is_managed:
+            mend = "raise stores.postgres.managed.memory, from which that number is derived"
+        message = (
+            f"all gateways together may open {wanted} connections, and the server allows {facts.connections};"
+            f" {mend}"
+        )
+        return (StoreFinding("PostgreSQL", Reason.TOO_FEW_CONNECTIONS, message, serves=True),)
 
 
 def reason_of(error: StoreError | InvalidInput) -> Reason:
@@ -76,29 +115,6 @@ def reason_of(error: StoreError | InvalidInput) -> Reason:
 
 def _lasts(last: _Remembered) -> float:
     return TROUBLE_SECONDS if last.findings else WELL_SECONDS
-
-
-async def _qdrant(targets: StoreTargets) -> tuple[StoreFinding, ...]:
-    if targets.qdrant is None:
-        return ()
-    finding, _ = await _asked("Qdrant", check_qdrant(targets.qdrant))
-    return (finding,) if finding else ()
-
-
-async def _postgres(targets: StoreTargets) -> tuple[StoreFinding, ...]:
-    if targets.postgres is None:
-        return ()
-    finding, facts = await _asked("PostgreSQL", check_postgres(targets.postgres))
-    if finding is not None or facts is None:
-        return (finding,) if finding else ()
-    wanted = targets.postgres_connections
-    if facts.connections >= wanted:
-        return ()
-    message = (
-        f"all gateways together may open {wanted} connections, and the server allows {facts.connections};"
-        " raise its max_connections, or put a pooler in front of it"
-    )
-    return (StoreFinding("PostgreSQL", Reason.TOO_FEW_CONNECTIONS, message, serves=True),)
 
 
 async def _asked(store: str, question: Awaitable[T]) -> tuple[StoreFinding | None, T | None]:
