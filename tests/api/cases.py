@@ -409,6 +409,24 @@ SINGLE: Final = (
         )
     ),
     Case(
+        "more-instances-than-one-pod",
+        changed(MANAGED, spec__stores__postgres__managed__provider="StatefulSet"),
+        "spec.stores.postgres.managed.instances",
+    ),
+    Case(
+        "instances-of-nobody",
+        changed(MANAGED, spec__stores__postgres__managed__provider=GONE),
+        "spec.stores.postgres.managed.instances",
+    ),
+    Case(
+        "one-instance-of-a-pod",
+        changed(
+            MANAGED,
+            spec__stores__postgres__managed__provider=GONE,
+            spec__stores__postgres__managed__instances=GONE,
+        ),
+    ),
+    Case(
         "memory-for-data-only",
         changed(FULL, spec__stores__redis__managed__resources__limits__memory="256Mi"),
         "spec.stores.redis.managed.resources",
@@ -427,6 +445,11 @@ SINGLE: Final = (
 
 _STORAGE: Final = ".managed.storage"
 _VALKEY: Final = changed(FULL, spec__stores__redis__managed__flavor="Valkey")
+_ONE_POD: Final = changed(
+    MANAGED,
+    spec__stores__postgres__managed__provider="StatefulSet",
+    spec__stores__postgres__managed__instances=1,
+)
 _TO_EXTERNAL: Final = changed(FULL, spec__stores=EXTERNAL["spec"]["stores"])
 
 TRANSITIONS: Final = (
@@ -454,6 +477,14 @@ TRANSITIONS: Final = (
             ("without-class", f"{_STORAGE}.storageClassName", GONE, f"{_STORAGE}.storageClassName"),
             ("more-memory", ".managed.memory", "1024Mi", None),
         )
+    ),
+    Case("other-provider", _ONE_POD, "spec.stores.postgres.managed.provider", MANAGED),
+    Case("provider-of-old", changed(_ONE_POD, spec__stores__postgres__managed__provider=GONE), old=_ONE_POD),
+    Case(
+        "from-no-provider",
+        MANAGED,
+        "spec.stores.postgres.managed.provider",
+        changed(_ONE_POD, spec__stores__postgres__managed__provider=GONE),
     ),
     Case("qdrant-to-managed", MANAGED, "spec.stores.qdrant", FULL),
     Case("postgres-to-managed", MANAGED, "spec.stores.postgres", FULL),

@@ -249,7 +249,13 @@ MANAGED: Final = changed(
         "managed": {"memory": "1Gi", "storage": {"size": "10Gi", "storageClassName": "fast"}, **_PLACEMENT}
     },
     spec__stores__postgres={
-        "managed": {"memory": "1Gi", "storage": {"size": "10Gi", "storageClassName": "fast"}, **_PLACEMENT}
+        "managed": {
+            "provider": "CloudNativePG",
+            "instances": 3,
+            "memory": "1Gi",
+            "storage": {"size": "10Gi", "storageClassName": "fast"},
+            **_PLACEMENT,
+        }
     },
 )
 """Every store that the operator can run is run by it."""

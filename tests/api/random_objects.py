@@ -118,6 +118,8 @@ def _mend_vector_stores(stores: Document) -> None:
         if not store:
             store["external"] = external
         store.get("managed", {}).pop("resources", None)
+    if stores["postgres"].get("managed", {}).get("provider") != "CloudNativePG":
+        stores["postgres"].get("managed", {}).pop("instances", None)
     qdrant = stores["qdrant"].get("external", {})
     if not qdrant.get("url", "").startswith("https"):
         qdrant.pop("caSecretRef", None)

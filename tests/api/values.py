@@ -319,6 +319,8 @@ EXTERNAL_VALUES: Final[dict[str, Values]] = {
 MANAGED_VALUES: Final[dict[str, Values]] = {
     **_kept_store("spec.stores.qdrant.managed"),
     **_kept_store("spec.stores.postgres.managed"),
+    "spec.stores.postgres.managed.provider": (["CloudNativePG"], ["Crunchy", "statefulset", ""]),
+    "spec.stores.postgres.managed.instances": ([1, 9, 3.0], [0, 10, -1, 1.5, "3"]),
 }
 """The same for stores that the operator runs."""
 

@@ -12,7 +12,7 @@ import pytest
 from cachewright.errors import StoreRefused
 from cachewright.kube.events import KubeEvents
 from cachewright.kube.memory import MemoryKube, Place
-from cachewright.kube.protocol import CHILD_KINDS, INFERENCE_CACHES, Manifest
+from cachewright.kube.protocol import CHILD_KINDS, CLOUDNATIVE_PG_KINDS, INFERENCE_CACHES, Manifest
 from cachewright.reconcile.service import Reconciler
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.store_checks import StoreQuestions
@@ -29,6 +29,19 @@ LAYERS = {"exact": {}, "semantic": {"store": "Qdrant"}, "embedding": {"cold": "P
 def document() -> Manifest:
     """An object with every store managed."""
     return cache_document(spec={"stores": STORES, "layers": LAYERS, "embedder": {"builtin": {}}})
+
+
+def clustered() -> Manifest:
+    """One whose PostgreSQL is CloudNativePG's, and nothing else but Redis."""
+    postgres = {"managed": {"provider": "CloudNativePG", "instances": 3}}
+    layers = {"exact": {}, "semantic": {"store": "Postgres"}}
+    return cache_document(
+        spec={
+            "stores": {**SPEC["stores"], "postgres": postgres},
+            "layers": layers,
+            "embedder": {"builtin": {}},
+        }
+    )
 
 
 class KilledError(Exception):
@@ -80,8 +93,11 @@ class Cluster:
 
     async def _report(self) -> None:
         left, self.left = self.left, None
-        for kind in CHILD_KINDS:
+        for kind in (*CHILD_KINDS, *CLOUDNATIVE_PG_KINDS):
             for child in await self.kube.list(kind, "ml"):
+                if kind in CLOUDNATIVE_PG_KINDS:
+                    status = {"applied": True, "readyInstances": child["spec"].get("instances", 0)}
+                    await self.kube.apply_status({**child, "status": status})
                 replicas = child.get("spec", {}).get("replicas")
                 if kind.kind in {"Deployment", "StatefulSet"}:
                     names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
@@ -91,7 +107,8 @@ class Cluster:
 
     async def children(self) -> set[tuple[str, str]]:
         """List what was made for the object."""
-        found = [(kind.kind, child) for kind in CHILD_KINDS for child in await self.kube.list(kind, "ml")]
+        kinds = (*CHILD_KINDS, *CLOUDNATIVE_PG_KINDS)
+        found = [(kind.kind, child) for kind in kinds for child in await self.kube.list(kind, "ml")]
         return {(kind, child["metadata"]["name"]) for kind, child in found}
 
     async def condition(self, kind: str) -> Manifest:
@@ -102,16 +119,23 @@ class Cluster:
         return found
 
 
-async def test_a_crash_before_every_write_converges() -> None:
+@pytest.mark.parametrize(
+    ("wish", "named"),
+    [
+        (document(), {("StatefulSet", "demo-qdrant"), ("StatefulSet", "demo-postgres")}),
+        (clustered(), {("Cluster", "demo-postgres"), ("Database", "demo-postgres")}),
+    ],
+)
+async def test_a_crash_before_every_write_converges(wish: Manifest, named: set[tuple[str, str]]) -> None:
     """Killed before the first, second, third … write, the next process always ends in the same state."""
     whole = Cluster()
-    await whole.kube.apply(document())
+    await whole.kube.apply(wish)
     await whole.settle()
     wanted = await whole.children()
-    assert {name for _, name in wanted} >= {"demo-qdrant", "demo-postgres", "demo-redis", "demo-gateway"}
+    assert wanted >= {("StatefulSet", "demo-redis"), ("Deployment", "demo-gateway"), *named}
     for survived in range(200):
         cluster = Cluster()
-        await cluster.kube.apply(document())
+        await cluster.kube.apply(wish)
         cluster.left = survived
         try:
             await cluster.settle()
@@ -200,6 +224,14 @@ def test_what_an_older_crd_lets_through_is_refused(world: World, change: dict[st
     assert not planned.writes
     assert said in world.condition("Ready")["message"]
     assert world.condition("Stalled")["reason"] == "ImmutableField"
+
+
+def test_a_provider_that_an_older_crd_lets_through_is_refused(world: World) -> None:
+    """Who runs a store cannot change: the volumes of one are not those of the other."""
+    world.change(stores={**STORES, "postgres": {"managed": {"provider": "CloudNativePG"}}})
+    assert not world.step().writes
+    said = "spec.stores.postgres cannot change from managed to managed by CloudNativePG"
+    assert said in world.condition("Ready")["message"]
 
 
 def test_a_store_that_is_not_ready_is_named_with_what_it_waits_for(world: World) -> None:

@@ -42,5 +42,18 @@ def _stays(store: str) -> tuple[Rule, ...]:
     )
 
 
-KEPT_STORES_STAY: Final = (*_stays("qdrant"), *_stays("postgres"))
+_POSTGRES: Final = "stores.postgres.managed"
+
+_PROVIDER_STAYS: Final = Rule(
+    cel=(
+        "!(has(self.stores.postgres) && has(oldSelf.stores.postgres)"
+        f" && has(self.{_POSTGRES}) && has(oldSelf.{_POSTGRES}))"
+        f" || (has(self.{_POSTGRES}.provider) ? self.{_POSTGRES}.provider : 'StatefulSet')"
+        f" == (has(oldSelf.{_POSTGRES}.provider) ? oldSelf.{_POSTGRES}.provider : 'StatefulSet')"
+    ),
+    message=f"{_POSTGRES}.provider is immutable; create a new InferenceCache instead",
+    field=f".{_POSTGRES}.provider",
+)
+
+KEPT_STORES_STAY: Final = (*_stays("qdrant"), *_stays("postgres"), _PROVIDER_STAYS)
 """Rules for `InferenceCacheSpec`."""

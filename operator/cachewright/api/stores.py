@@ -124,17 +124,29 @@ class QdrantStore(ApiModel):
 
 
 class ManagedPostgres(PodPlacement):
-    """A PostgreSQL server with pgvector that the operator runs: one pod with a volume.
+    """A PostgreSQL server with pgvector: one pod with a volume, or a Cluster of CloudNativePG.
 
-    It is for people without a database; for replicas and backups bring one of your own as `external`.
+    One pod is for people without a database; for backups bring one of your own as `external`.
     """
 
-    rules = (MEMORY_LIMIT_COVERS_SETTINGS,)
+    rules = (
+        MEMORY_LIMIT_COVERS_SETTINGS,
+        Rule(
+            cel="self.instances == 1 || self.provider == 'CloudNativePG'",
+            message="instances above 1 need provider CloudNativePG",
+            field=".instances",
+        ),
+    )
 
+    provider: Literal["StatefulSet", "CloudNativePG"] = "StatefulSet"
+    """Who runs it: the operator itself, as one pod, or CloudNativePG 1.26 or newer, which must be there,
+    and is given a Cluster and a Database. Immutable."""
+    instances: Annotated[int, Field(ge=1, le=9)] = 1
+    """Servers; those beyond the first replicate it and stand in for it. Only CloudNativePG runs several."""
     memory: Quantity = "1Gi"
-    """Memory of the container, asked for and at most; the server's settings are derived from it."""
+    """Memory of each container, asked for and at most; the server's settings are derived from it."""
     storage: VolumeSpec = Field(default_factory=VolumeSpec)
-    """The volume."""
+    """The volume, of each server."""
 
 
 class ExternalPostgres(ApiModel):

@@ -63,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rendering.add_argument("--redis-image", default=RenderSettings("").redis_image, metavar="IMAGE")
     rendering.add_argument("--qdrant-image", default=RenderSettings("").qdrant_image, metavar="IMAGE")
     rendering.add_argument("--postgres-image", default=RenderSettings("").postgres_image, metavar="IMAGE")
+    rendering.add_argument(
+        "--cloudnative-pg-image", default=RenderSettings("").cloudnative_pg_image, metavar="IMAGE"
+    )
     rendering.add_argument("--image-pull-policy", choices=["Always", "IfNotPresent", "Never"])
     process = parser.add_argument_group("process")
     process.add_argument(
@@ -127,6 +130,7 @@ def _operator_settings(options: argparse.Namespace) -> OperatorSettings:
             redis_image=options.redis_image,
             qdrant_image=options.qdrant_image,
             postgres_image=options.postgres_image,
+            cloudnative_pg_image=options.cloudnative_pg_image,
             image_pull_policy=options.image_pull_policy,
             operator_namespace=options.lease_namespace,
         )

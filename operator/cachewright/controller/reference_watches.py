@@ -15,13 +15,13 @@ import structlog
 
 from cachewright.controller.queue import CacheKey
 from cachewright.errors import KubeError
-from cachewright.kube.protocol import CONFIG_MAPS, PODS, Manifest, ResourceKind
+from cachewright.kube.protocol import CLOUDNATIVE_PG_KINDS, CONFIG_MAPS, PODS, Manifest, ResourceKind
 from cachewright.reconcile.references import Reference, what_counts
 
 RETRY_SECONDS: Final = 2.0
 """Between two watches of the same, where the first one failed."""
 
-KINDS: Final = {kind.kind: kind for kind in (CONFIG_MAPS, PODS)}
+KINDS: Final = {kind.kind: kind for kind in (CONFIG_MAPS, PODS, *CLOUDNATIVE_PG_KINDS)}
 
 log = structlog.get_logger(__name__)
 

@@ -17,6 +17,7 @@ from cachewright.kube.connection import WATCH_SERVER_TIMEOUT_SECONDS, KubeConnec
 from cachewright.kube.failures import ListExpired
 from cachewright.kube.protocol import (
     CHILD_KINDS,
+    CLOUDNATIVE_PG_KINDS,
     EVENTS,
     INFERENCE_CACHES,
     JOBS,
@@ -39,7 +40,7 @@ Manifests = list[Manifest]
 
 KINDS: Final[Mapping[tuple[str, str], ResourceKind]] = {
     (kind.api_version, kind.kind): kind
-    for kind in (INFERENCE_CACHES, EVENTS, JOBS, PODS, LEASES, *CHILD_KINDS)
+    for kind in (INFERENCE_CACHES, EVENTS, JOBS, PODS, LEASES, *CHILD_KINDS, *CLOUDNATIVE_PG_KINDS)
 }
 """Every kind that may be written, by apiVersion and kind."""
 

@@ -60,6 +60,12 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
         "The gateway and the store; update gives an engine's workload back that `delivery: Patch` changed.",
     ),
     Permission(
+        "postgresql.cnpg.io",
+        ("clusters", "databases"),
+        OWNED_VERBS,
+        "PostgreSQL that CloudNativePG runs, where an object asks for it.",
+    ),
+    Permission(
         "",
         ("pods",),
         ("list", "watch"),

@@ -43,6 +43,9 @@ POD_DISRUPTION_BUDGETS = ResourceKind("policy/v1", "PodDisruptionBudget", "poddi
 NETWORK_POLICIES = ResourceKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 LEASES = ResourceKind("coordination.k8s.io/v1", "Lease", "leases")
 
+CLUSTERS = ResourceKind("postgresql.cnpg.io/v1", "Cluster", "clusters")
+DATABASES = ResourceKind("postgresql.cnpg.io/v1", "Database", "databases")
+
 CHILD_KINDS: tuple[ResourceKind, ...] = (
     CONFIG_MAPS,
     SECRETS,
@@ -53,7 +56,10 @@ CHILD_KINDS: tuple[ResourceKind, ...] = (
     POD_DISRUPTION_BUDGETS,
     NETWORK_POLICIES,
 )
-"""Every kind that we make for an InferenceCache."""
+"""Every kind that we make for an InferenceCache, of those that every API server knows."""
+
+CLOUDNATIVE_PG_KINDS: tuple[ResourceKind, ...] = (CLUSTERS, DATABASES)
+"""Kinds of CloudNativePG's that we make where an object asks for it; an API server may not know them."""
 
 
 class KubeClient(Protocol):

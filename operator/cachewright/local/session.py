@@ -37,6 +37,7 @@ from cachewright.local.stand_in import StandIn
 from cachewright.local.state_folder import Running, StateFolder, default_state_folder, write_private
 from cachewright.local.store_choice import GivenUrl, StoreChoice, choose_store
 from cachewright.local.telling import PlainLines, Quiet, Teller
+from cachewright.stores.redis_url import with_authorities
 
 FROM_MANIFEST: Final = "manifest"
 """`--upstream manifest`: where the manifest says."""
@@ -174,10 +175,12 @@ class LocalSession:
         """Choose by `--store`; `auto` takes the manifest's external store if its URL is given."""
         redis = self._declared.cache.spec.stores.redis
         if self._options.store == "auto" and redis.external is not None:
-            ref = redis.external.url_secret_ref
-            url = self._keeper.secrets(self._declared).get((ref.name, ref.key))
-            if url is not None:
-                return GivenUrl(url.decode().strip())
+            ref, ca = redis.external.url_secret_ref, redis.external.ca_secret_ref
+            secrets = self._keeper.secrets(self._declared)
+            url = secrets.get((ref.name, ref.key), b"").decode().strip()
+            pem = secrets.get((ca.name, ca.key), b"").decode() if ca is not None else ""
+            if url:
+                return GivenUrl(with_authorities(url, pem) if pem else url)
         prefer_redis = redis.managed is not None and redis.managed.flavor == "Redis"
         return choose_store(self._options.store, prefer_redis)
 

@@ -12,7 +12,7 @@ from cachewright.reconcile.state import Manifest
 WARNINGS: Final = frozenset({Reason.ROLLOUT_NOT_SEEN, Reason.WORKLOAD_CHANGED, Reason.RECLAIM_FAILED})
 """Reasons of `RotationComplete` that want a person."""
 
-PASSING: Final = frozenset({Reason.PROGRESSING, Reason.STORE_UNREADY})
+PASSING: Final = frozenset({Reason.PROGRESSING, Reason.STORE_UNREADY, Reason.STORE_DEGRADED})
 """Reasons of `StoresReady` that any start and any restart of a pod has."""
 
 

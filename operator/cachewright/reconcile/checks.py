@@ -15,6 +15,7 @@ from cachewright.api.quantities import parse_quantity
 from cachewright.keys.record import Record
 from cachewright.reconcile.sizes_told import requested_storage
 from cachewright.reconcile.state import Finding, Observed, SecretProblem, SecretState
+from cachewright.render.children import is_clustered
 
 DEFAULT_CLASS: Final = "the default"
 """Stands for the cluster's own StorageClass, whose name we do not know."""
@@ -51,11 +52,10 @@ def immutable_field_changed(
 def volume_would_shrink(cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
     """A volume was asked to shrink, past CEL, or was grown behind our back; no volume shrinks."""
     for path, (name, size) in storage_sizes(cache).items():
-        claim = observed.children.get(("PersistentVolumeClaim", name))
-        live = requested_storage(claim) if claim else size
-        if parse_quantity(live) > parse_quantity(size):
+        live, what = _live_size(observed, name)
+        if parse_quantity(live or size) > parse_quantity(size):
             message = (
-                f"spec.{path} is {size}, but volume claim {name} asks for {live}, and volumes cannot shrink;"
+                f"spec.{path} is {size}, but {what} {name} asks for {live}, and volumes cannot shrink;"
                 f" set it to {live} or more."
             )
             return Finding(Reason.IMMUTABLE_FIELD, message, stalled=True)
@@ -109,6 +109,11 @@ def name_is_taken(_cache: InferenceCache, _record: Record | None, observed: Obse
     return None
 
 
+def provider_is_missing(_cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
+    """What is to run a store is not installed, or may not be looked at."""
+    return observed.cluster.problem if observed.cluster is not None else None
+
+
 def secret_is_unusable(_cache: InferenceCache, _record: Record | None, observed: Observed) -> Finding | None:
     """A referenced Secret is missing, unlabelled or empty."""
     for state in observed.secrets:
@@ -124,6 +129,7 @@ BLOCKING_CHECKS: Final[tuple[Check, ...]] = (
     cache_id_changed,  # the keys of what is stored cannot be renamed
     cache_id_is_in_use,  # nor may two objects write one record
     name_is_taken,  # half a rendering beside somebody's object helps nobody
+    provider_is_missing,  # half a cache before its store helps nobody either
     secret_is_unusable,  # keep the last good rendering
     template_is_missing,  # keep the last good keyspace
 )
@@ -149,6 +155,8 @@ def immutable_choices(cache: InferenceCache) -> dict[str, str]:
         if store is not None and store.managed is not None:
             chosen = store.managed.storage.storage_class_name
             choices[f"{field}.managed.storage.storageClassName"] = chosen or DEFAULT_CLASS
+    if is_clustered(stores):
+        choices["stores.postgres"] = "managed by CloudNativePG"
     return choices
 
 
@@ -164,6 +172,15 @@ def storage_sizes(cache: InferenceCache) -> dict[str, tuple[str, str]]:
         for field, claim, store in kept
         if store is not None and store.managed is not None
     }
+
+
+def _live_size(observed: Observed, name: str) -> tuple[str, str]:
+    """Return the size of a store's volume as it is asked for now, empty where it is not, and who asks."""
+    claim = observed.children.get(("PersistentVolumeClaim", name))
+    if claim is not None:
+        return requested_storage(claim), "volume claim"
+    cluster = observed.children.get(("Cluster", name))
+    return (str(cluster["spec"]["storage"]["size"]) if cluster else ""), "Cluster"
 
 
 def _secret_finding(state: SecretState, namespace: str) -> Finding:

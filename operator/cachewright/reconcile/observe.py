@@ -18,6 +18,7 @@ from cachewright.errors import InvalidInput, KubeForbidden, StoreError
 from cachewright.keys.record import KeyspaceState
 from cachewright.kube.protocol import (
     CHILD_KINDS,
+    CLOUDNATIVE_PG_KINDS,
     CONFIG_MAPS,
     INFERENCE_CACHES,
     SECRETS,
@@ -25,6 +26,7 @@ from cachewright.kube.protocol import (
     ResourceKind,
 )
 from cachewright.reconcile.known_record import own_cache_id, parse_record
+from cachewright.reconcile.observe_clusters import see_cluster, watched_cluster
 from cachewright.reconcile.observe_pods import see_workload
 from cachewright.reconcile.observe_store_pods import see_store_pods
 from cachewright.reconcile.prefix.observe import see_engine, see_patched, see_proof, settings_names
@@ -34,6 +36,7 @@ from cachewright.reconcile.secret_uses import secret_uses
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.state import (
     ChildId,
+    ClusterSeen,
     Foreign,
     FreshSecrets,
     Manifest,
@@ -56,9 +59,10 @@ from cachewright.stores.redis_url import with_authorities
 OpenRecordStore = Callable[[str], RecordStore]
 """Opens the store behind a URL; the URL holds a password and is never logged."""
 
+_CLUSTER_KINDS: Final = frozenset(kind.kind for kind in CLOUDNATIVE_PG_KINDS)
 _NO_FINDINGS: Final[tuple[StoreFinding, ...]] = ()
 
-KINDS_BY_NAME: Final = {kind.kind: kind for kind in CHILD_KINDS}
+KINDS_BY_NAME: Final = {kind.kind: kind for kind in (*CHILD_KINDS, *CLOUDNATIVE_PG_KINDS)}
 
 
 async def observe(
@@ -73,11 +77,11 @@ async def observe(
 
     Without `store_checks` nothing but Redis is asked.
     """
-    namespace = str(document["metadata"]["namespace"])
+    namespace, name = str(document["metadata"]["namespace"]), str(document["metadata"]["name"])
     wish = prefix_wish(spec)
     engine, engines = await see_engine(kube, namespace, wish)
-    needed = settings_names(wish, engine, str(document["metadata"]["name"]))
-    children, foreign = await _children(kube, document, spec, needed)
+    needed = settings_names(wish, engine, name)
+    children, foreign, cluster = await _children(kube, document, spec, needed)
     uses = secret_uses(spec) if spec is not None else ()
     states = tuple([await _secret_state(kube, namespace, use) for use in uses])
     workload, pods = await see_workload(kube, namespace, spec)
@@ -88,8 +92,8 @@ async def observe(
     store_pods = await see_store_pods(kube, namespace, str(document["metadata"]["name"]), spec)
     store, checks = StoreState(), _NO_FINDINGS
     if spec is not None:
-        url = store_url(children, states, str(document["metadata"]["name"]))
-        owner = Owner(namespace, str(document["metadata"]["name"]), children)
+        url = store_url(children, states, name)
+        owner = Owner(namespace, name, children)
         targets = store_targets(spec, states, owner) if store_checks is not None else StoreTargets()
         await load_clients(qdrant=targets.qdrant is not None, postgres=targets.postgres is not None)
         store, checks = await asyncio.gather(
@@ -104,7 +108,8 @@ async def observe(
         store=store,
         fresh=_fresh_secrets(),
         workload=workload,
-        watched=watched(spec, {pods, engines}),
+        cluster=cluster,
+        watched=watched(spec, {pods, engines}) | watched_cluster(name, spec, cluster),
         prefix=prefix,
         patched=patched,
         template=template,
@@ -183,7 +188,7 @@ def store_url(
 
 async def _children(
     kube: KubeClient, document: Manifest, spec: InferenceCacheSpec | None, needed: frozenset[ChildId]
-) -> tuple[dict[ChildId, Manifest], dict[ChildId, Foreign]]:
+) -> tuple[dict[ChildId, Manifest], dict[ChildId, Foreign], ClusterSeen | None]:
     """List what carries our label, then look for the rest under the names we need."""
     metadata = document["metadata"]
     name, namespace = str(metadata["name"]), str(metadata["namespace"])
@@ -195,7 +200,11 @@ async def _children(
         for kind, items in zip(CHILD_KINDS, listed, strict=True)
         for item in items
     }
+    cluster, others = await see_cluster(kube, namespace, name, spec, found)
+    found |= others
     expected = _expected(name, spec) | needed
+    if cluster is not None and cluster.problem is not None:
+        expected = frozenset(each for each in expected if each[0] not in _CLUSTER_KINDS)
     for identity in sorted(expected - found.keys()):
         other = await _by_name(kube, KINDS_BY_NAME[identity[0]], document, identity[1])
         if other is not None:
@@ -204,7 +213,7 @@ async def _children(
     foreign = {
         identity: _foreign(found[identity], name) for identity in expected & (found.keys() - ours.keys())
     }
-    return ours, foreign
+    return ours, foreign, cluster
 
 
 def _expected(name: str, spec: InferenceCacheSpec | None) -> frozenset[ChildId]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cachewright.api.conditions import ConditionType, Reason
-from cachewright.reconcile.managed_stores import MANAGED_STORES, waits_for
+from cachewright.api.names import postgres_name
+from cachewright.reconcile.managed_stores import MANAGED_STORES, instances, phase, waits_for
 from cachewright.reconcile.state import Applied, Manifest, Observed, Plan, StoreFinding
 from cachewright.render.metadata import gateway_name
 
@@ -38,10 +39,12 @@ def stores_part(
     `layers` is what gateways found wrong with what they keep there, and `untried` names the layers of which
     nobody knows yet.
     """
+    if observed.cluster is not None and (problem := observed.cluster.problem) is not None:
+        return _stores("False", problem.reason, problem.message)
     waiting = _managed_store_waiting(observed)
     if waiting is not None:
         return _stores("False", Reason.STORE_UNREADY, waiting)
-    findings = (*_redis_findings(observed, applied), *observed.checks, *layers)
+    findings = (*_redis_findings(observed, applied), *observed.checks, *layers, *_degraded(observed))
     severe = next((finding for finding in findings if not finding.serves), None)
     if severe is not None:
         return _found(severe)
@@ -76,6 +79,17 @@ def _redis_findings(observed: Observed, applied: Applied) -> Iterator[StoreFindi
             " configuration",
             serves=True,
         )
+
+
+def _degraded(observed: Observed) -> Iterator[StoreFinding]:
+    """Say which servers are missing of a store that serves without them."""
+    cluster = observed.children.get(("Cluster", postgres_name(observed.name)))
+    if cluster is None:
+        return
+    ready, wanted = instances(cluster)
+    if ready < wanted:
+        message = f"{ready} of {wanted} instances are ready{phase(cluster)}"
+        yield StoreFinding("PostgreSQL", Reason.STORE_DEGRADED, message, serves=True)
 
 
 def _found(finding: StoreFinding) -> Part:

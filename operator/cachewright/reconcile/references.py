@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import orjson
 
@@ -16,12 +16,15 @@ from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.api.names import ANNOTATION_PREFIX_ORIGINAL, ANNOTATION_PREFIX_SETTINGS
 from cachewright.reconcile.workload import TERMINAL_PHASES, annotated_version, identity_of_template
 
+_TOLD_BY_CLOUDNATIVE_PG: Final = ("readyInstances", "phase", "resizingPVC", "applied", "message")
+"""What of a status of CloudNativePG's something is made of here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Objects of one kind in the object's namespace."""
+    """Objects of one kind in the object's namespace: those of others, or of kinds that others define."""
 
-    kind: Literal["ConfigMap", "Pod"]
+    kind: Literal["ConfigMap", "Pod", "Cluster", "Database"]
     label_selector: str = ""
     field_selector: str = ""
 
@@ -42,7 +45,13 @@ def what_counts(kind: str, found: Mapping[str, Any]) -> str | None:
         if (found.get("status") or {}).get("phase") in TERMINAL_PHASES:
             return None
         return f"{annotated_version(found)}/{identity_of_template(found, None)}/{_prefix_settings(found)}"
-    content = [found.get("data"), found.get("binaryData")]
+    if kind in ("Cluster", "Database"):
+        metadata = found["metadata"]
+        status = {field: (found.get("status") or {}).get(field) for field in _TOLD_BY_CLOUDNATIVE_PG}
+        owned = {field: metadata.get(field) for field in ("labels", "annotations", "ownerReferences")}
+        content = [owned, found.get("spec"), status]
+    else:
+        content = [found.get("data"), found.get("binaryData")]
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

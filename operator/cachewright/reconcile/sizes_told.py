@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachewright.api.conditions import ConditionType, Reason
+from cachewright.api.names import postgres_name
 from cachewright.api.quantities import parse_quantity
 from cachewright.reconcile.readiness import Part
 from cachewright.reconcile.state import Manifest, Observed
+from cachewright.render.cloudnative_pg import LABEL_CLUSTER
 
 
 def sizes_part(observed: Observed) -> Part | None:
@@ -20,7 +22,7 @@ def sizes_part(observed: Observed) -> Part | None:
     if not bound:
         return None
     for claim in bound:
-        wanted, capacity = requested_storage(claim), capacity_of(claim)
+        wanted, capacity = _wanted(observed, claim), capacity_of(claim)
         if parse_quantity(capacity) < parse_quantity(wanted):
             message = f"Volume claim {claim['metadata']['name']} grows from {capacity} to {wanted}"
             message += f"{_obstacle(claim)}."
@@ -30,8 +32,18 @@ def sizes_part(observed: Observed) -> Part | None:
 
 
 def volume_claims(observed: Observed) -> Iterator[Manifest]:
-    """Yield the volume claims of this object."""
-    return (child for (kind, _), child in observed.children.items() if kind == "PersistentVolumeClaim")
+    """Yield the volume claims of this object's stores."""
+    yield from (child for (kind, _), child in observed.children.items() if kind == "PersistentVolumeClaim")
+    if observed.cluster is not None:
+        yield from observed.cluster.volumes
+
+
+def _wanted(observed: Observed, claim: Manifest) -> str:
+    """Return the size that a claim is to have: CloudNativePG may not have asked for it yet."""
+    cluster = observed.children.get(("Cluster", postgres_name(observed.name)))
+    if cluster is None or claim["metadata"].get("labels", {}).get(LABEL_CLUSTER) is None:
+        return requested_storage(claim)
+    return str(cluster["spec"]["storage"]["size"])
 
 
 def requested_storage(claim: Manifest) -> str:

@@ -125,6 +125,26 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """A reason why something is not as it should be, and a sentence for people."""
+
+    reason: Reason
+    message: str
+    stalled: bool
+    """True when nothing will change until a person acts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSeen:
+    """What CloudNativePG runs for this object, beside the Cluster and the Database among its children."""
+
+    problem: Finding | None = None
+    """Why nothing could be looked at."""
+    volumes: tuple[Manifest, ...] = ()
+    """Its volume claims, which are CloudNativePG's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """Everything a pass reads, read once."""
 
@@ -139,6 +159,8 @@ class Observed:
     fresh: FreshSecrets
     workload: WorkloadSeen | None = None
     """The pods that run the model; None where nothing is fenced."""
+    cluster: ClusterSeen | None = None
+    """PostgreSQL as CloudNativePG runs it; None where it does not."""
     prefix: PrefixSeen | None = None
     """The engine whose prefix cache is looked after; None without that layer."""
     patched: PatchSeen | None = None
@@ -171,16 +193,6 @@ class Observed:
     def generation(self) -> int:
         """Generation of the spec that was seen."""
         return int(self.document["metadata"].get("generation", 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A reason why something is not as it should be, and a sentence for people."""
-
-    reason: Reason
-    message: str
-    stalled: bool
-    """True when nothing will change until a person acts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import postgres_name, qdrant_name
 from cachewright.api.stores import StoresSpec
+from cachewright.render.cloudnative_pg import build_cluster, build_cluster_secret, build_database
 from cachewright.render.gateway import (
     build_admin_secret,
     build_gateway_config_map,
@@ -42,6 +45,9 @@ from cachewright.render.redis import (
 )
 from cachewright.render.settings import RenderSettings
 
+CLUSTER_KINDS: Final = ("Secret", "Cluster", "Database")
+"""What is made where CloudNativePG runs PostgreSQL."""
+
 
 def build_children(cache: InferenceCache, inputs: RenderInputs, settings: RenderSettings) -> list[Manifest]:
     """Render every child but the record, in the order in which they are applied."""
@@ -55,15 +61,22 @@ def build_children(cache: InferenceCache, inputs: RenderInputs, settings: Render
     ]
 
 
+def is_clustered(stores: StoresSpec) -> bool:
+    """Tell whether CloudNativePG runs PostgreSQL."""
+    managed = stores.postgres.managed if stores.postgres else None
+    return managed is not None and managed.provider == "CloudNativePG"
+
+
 def expected_names(cache_name: str, stores: StoresSpec) -> frozenset[tuple[str, str]]:
     """Every (kind, name) that `build_children` may render for an object of that name with those stores."""
     redis, gateway = redis_name(cache_name), gateway_name(cache_name)
     redis_kinds = ("Secret", "ConfigMap", "Service", "StatefulSet", "NetworkPolicy")
     kept_kinds = (*redis_kinds, "PersistentVolumeClaim", "PodDisruptionBudget")
+    postgres_kinds = CLUSTER_KINDS if is_clustered(stores) else kept_kinds
     managed = {
         redis: redis_kinds if stores.redis.managed else (),
         qdrant_name(cache_name): kept_kinds if stores.qdrant and stores.qdrant.managed else (),
-        postgres_name(cache_name): kept_kinds if stores.postgres and stores.postgres.managed else (),
+        postgres_name(cache_name): postgres_kinds if stores.postgres and stores.postgres.managed else (),
     }
     gateway_kinds = ("ConfigMap", "Service", "Deployment", "PodDisruptionBudget")
     return frozenset(
@@ -110,6 +123,12 @@ def _postgres(cache: InferenceCache, inputs: RenderInputs, settings: RenderSetti
     managed = cache.spec.stores.postgres.managed if cache.spec.stores.postgres else None
     if managed is None:
         return []
+    if is_clustered(cache.spec.stores):
+        return [
+            build_cluster_secret(cache, inputs.postgres_password),
+            build_cluster(cache, managed, settings),
+            build_database(cache),
+        ]
     policies = [build_postgres_network_policy(cache, settings)] if settings.network_policies else []
     return [
         build_postgres_secret(cache, inputs.postgres_password),

@@ -124,7 +124,6 @@ def build_postgres_stateful_set(
 def postgres_files(cache: InferenceCache, managed: ManagedPostgres) -> dict[str, str]:
     """Return the files that the pod is started with, by name."""
     names: dict[str, str | int] = {"database": DATABASE, "user": LOGIN}
-    memory = parse_bytes(managed.memory) // (1024 * 1024)
     label = f"{cache.metadata.namespace}/{cache.metadata.name}"
     migrations = {
         f"migration-{number:04}-{name}.sql": f"-- {what}\n{sql}\n"
@@ -132,12 +131,32 @@ def postgres_files(cache: InferenceCache, managed: ManagedPostgres) -> dict[str,
     }
     return {
         "postgresql.conf": render_text(
-            "postgresql.conf.j2", cache=label, port=POSTGRES_PORT, memory_mib=memory
+            "postgresql.conf.j2",
+            cache=label,
+            port=POSTGRES_PORT,
+            memory_mib=_mebibytes(managed),
+            **memory_settings(managed),
         ),
         "pg_hba.conf": render_text("pg_hba.conf.j2", **names),
         "start.sh": render_text("postgres-start.sh.j2", **names),
         **migrations,
     }
+
+
+def memory_settings(managed: ManagedPostgres) -> dict[str, str]:
+    """Derive a server's settings from the memory of its container."""
+    memory = _mebibytes(managed)
+    return {
+        "shared_buffers": f"{memory // 4}MB",
+        "effective_cache_size": f"{memory * 3 // 4}MB",
+        "maintenance_work_mem": f"{min(max(memory // 8, 16), 2047)}MB",
+        "work_mem": f"{min(max(memory // 128, 4), 64)}MB",
+        "max_connections": str(min(max(memory // 10, 50), 400)),
+    }
+
+
+def _mebibytes(managed: ManagedPostgres) -> int:
+    return parse_bytes(managed.memory) // (1024 * 1024)
 
 
 def _container(managed: ManagedPostgres, settings: RenderSettings) -> Manifest:

@@ -15,6 +15,8 @@ class RenderSettings:
     redis_image: str = "redis:7.4-alpine"
     qdrant_image: str = "qdrant/qdrant:v1.20.0-unprivileged"
     postgres_image: str = "pgvector/pgvector:0.8.5-pg18"
+    cloudnative_pg_image: str = "ghcr.io/cloudnative-pg/postgresql:18-standard-trixie"
+    """Its tag must begin with the version: CloudNativePG reads it there."""
     image_pull_policy: str | None = None
     """None leaves the choice to Kubernetes."""
     operator_namespace: str = "cachewright-system"
