@@ -11,7 +11,7 @@ import openai
 import psutil
 import pytest
 
-from tests.local.harness import QUESTION, Local, edited, eventually, fetch, running
+from tests.local.harness import QUESTION, QUICKSTART, Local, edited, eventually, fetch, running
 
 HIT = "cachewright; hit; ttl="
 MISS = "cachewright; fwd=miss"
@@ -184,3 +184,24 @@ def test_the_manifests_own_upstream(tmp_path: Path, local: Local) -> None:
         edited(tmp_path, upstream__url=local.base_url)
         eventually(lambda: "starts with the empty keyspace" in front.said())
         assert "You asked" in front.ask()[1]
+
+
+def test_the_laptop_example_answers_similar_questions(tmp_path: Path) -> None:
+    """With the built-in embedder and vectors in memory; another number is another question."""
+    with running(tmp_path, manifest=QUICKSTART.parent / "laptop.yaml") as laptop:
+        first, answer = laptop.ask("How do I reset my password?")
+        again, same = laptop.ask("How can I reset my password?")
+        assert first.startswith(MISS)
+        assert again.startswith(HIT)
+        assert same == answer
+        assert laptop.ask("How do I export 10 files?")[0].startswith(MISS)
+        assert laptop.ask("How do I export 20 files?")[0].startswith(MISS)
+        with laptop.client() as client:
+            vectors = [
+                client.embeddings.with_raw_response.create(model="all-MiniLM-L6-v2", input="a text")
+                for _ in range(2)
+            ]
+        assert [each.headers["cache-status"].partition(";")[2].split("=")[0].strip() for each in vectors] == [
+            "fwd",
+            "hit; ttl",
+        ]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -305,6 +306,34 @@ async def test_an_eviction_policy_that_may_take_the_record_is_told_with_the_mend
     assert document is not None
     ready = next(each for each in document["status"]["conditions"] if each["type"] == "Ready")
     assert ready["reason"] != "StorePolicyUnsafe"
+    await until(world.is_well, seconds=60)
+
+
+async def test_a_redis_that_cannot_write_to_its_disk_says_so(world: World, redis: RedisServer) -> None:
+    """After a snapshot that failed a server refuses writes; it is named while answers can still be read."""
+    store = open_record_store(redis.url("root"))
+    link = store._link  # type: ignore[attr-defined]
+
+    async def is_saved(status: str) -> bool:
+        async with link.use("test") as client:
+            found = await client.info("persistence")
+        return found["rdb_last_bgsave_status"] == status and not found["rdb_bgsave_in_progress"]
+
+    try:
+        in_the_way = redis.folder / "dump.rdb"
+        in_the_way.mkdir()
+        async with link.use("test") as client:
+            await client.bgsave()
+        await until(partial(is_saved, "err"))
+        status, reason, message = await world.told()
+        in_the_way.rmdir()
+        async with link.use("test") as client:
+            await client.bgsave()
+        await until(partial(is_saved, "ok"))
+    finally:
+        await store.aclose()
+    assert (status, reason) == ("False", "StoreRefused")
+    assert message.startswith("Redis: rdb_last_bgsave_status is err: the server cannot write to its disk")
     await until(world.is_well, seconds=60)
 
 

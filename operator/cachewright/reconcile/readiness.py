@@ -70,6 +70,12 @@ def _redis_findings(observed: Observed, applied: Applied) -> Iterator[StoreFindi
     elif store.server is not None and store.server.is_replica:
         message = "the server is a replica that takes no writes: name the primary in the URL"
         yield StoreFinding("Redis", Reason.STORE_UNFIT, message)
+    if store.server is not None and store.server.disk_trouble:
+        message = (
+            f"{store.server.disk_trouble} is err: the server cannot write to its disk, and then takes no more"
+            " writes; make room on it, or turn persistence off, which a cache does not need"
+        )
+        yield StoreFinding("Redis", Reason.STORE_REFUSED, message, serves=True)
     if store.server is not None and store.server.may_evict_records:
         yield StoreFinding(
             "Redis",

@@ -99,6 +99,8 @@ class ServerFacts:
     """Keys that went for want of memory since the server was started."""
     expired_keys: int = 0
     """Keys that had their time out, since the same moment."""
+    disk_trouble: str = ""
+    """Which of its own words says that it cannot write to its disk; empty where it can, or writes none."""
 
     @property
     def evicted_share(self) -> float:
