@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from cachewright.errors import KubeNotFound, KubeUnavailable
 from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import CLOUDNATIVE_PG_KINDS, CLUSTERS, DATABASES, SECRETS, Manifest
 from cachewright.render.metadata import PRODUCT
 from e2e.cluster.apiserver import ApiServer
-from e2e.cluster.processes import wait_until
 from tests.api.harness import Harness
 from tests.support.caches import SPEC, cache_document
 from tests.support.cloudnative_pg import definitions
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
 
@@ -43,17 +44,20 @@ def harness(api_server: ApiServer, kube_api: KubeApi, namespace: str) -> Iterato
     api_server.kubectl("delete", "crd", "--ignore-not-found", *names)
 
 
-def install(harness: Harness) -> None:
+async def install(harness: Harness) -> None:
     """Install CloudNativePG's kinds, and wait until they are served."""
-    harness.kubectl(
-        "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": definitions()})
-    )
+    items = {"apiVersion": "v1", "kind": "List", "items": definitions()}
+    harness.kubectl("apply", "-f", "-", stdin=json.dumps(items))
 
-    def are_served() -> bool:
-        served = harness.kubectl("api-resources", "--api-group=postgresql.cnpg.io", "-o", "name")
-        return {"clusters.postgresql.cnpg.io", "databases.postgresql.cnpg.io"} <= set(served.split())
+    async def are_served() -> bool:
+        try:
+            for kind in CLOUDNATIVE_PG_KINDS:
+                await harness.api.list(kind, harness.namespace)
+        except (KubeNotFound, KubeUnavailable):
+            return False
+        return True
 
-    wait_until(are_served, "CloudNativePG's kinds are not served", 60)
+    await until(are_served)
 
 
 def say(harness: Harness, kind: str, **status: Any) -> None:
@@ -99,14 +103,14 @@ async def test_without_cloudnative_pg_it_is_said_and_nothing_is_half_made(harnes
     assert (await harness.conditions())["StoresReady"] == "False ProviderMissing"
     assert (await harness.conditions())["Stalled"] == "True ProviderMissing"
     assert "install CloudNativePG 1.26 or newer" in (await ready(harness))["message"]
-    install(harness)
+    await install(harness)
     await serve(harness)
     assert (await harness.conditions())["Ready"] == "True Ready"
 
 
 async def test_what_cloudnative_pg_is_given_is_kept_and_goes_with_the_object(harness: Harness) -> None:
     """At rest nothing is written; edits are undone; the password stands in one Secret, of the right type."""
-    install(harness)
+    await install(harness)
     harness.apply(CLUSTERED)
     await serve(harness)
     given = await clustered(harness)
@@ -154,7 +158,7 @@ async def test_what_cloudnative_pg_is_given_is_kept_and_goes_with_the_object(har
 
 async def test_status_follows_what_cloudnative_pg_says(harness: Harness) -> None:
     """No server, no database, a server less, a volume that grows: only the first two make it unready."""
-    install(harness)
+    await install(harness)
     harness.apply(CLUSTERED)
     await harness.settle()
     say(harness, "cluster", readyInstances=0, phase="Setting up primary")
