@@ -68,6 +68,8 @@ def _volumes(observed: Observed, cache: InferenceCache) -> Iterator[tuple[Reason
     store = "qdrant" if semantic.store == "Qdrant" else "postgres"
     name_of = qdrant_name if store == "qdrant" else postgres_name
     claim = observed.children.get(("PersistentVolumeClaim", name_of(observed.name)))
+    if store == "postgres" and observed.cluster is not None:
+        claim = next(iter(observed.cluster.volumes), None)
     if claim is None or not capacity_of(claim):
         return
     capacity = parse_bytes(capacity_of(claim))
