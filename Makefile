@@ -41,6 +41,7 @@ bench: venv  ## Measure the gateway beside LiteLLM, and write docs/benchmarks.md
 	@$(BIN)/python -m bench.semantic </dev/null
 	@$(BIN)/python -m bench.vectors </dev/null
 	@$(BIN)/python -m bench.questions </dev/null
+	@$(BIN)/python -m bench.prefix </dev/null
 
 FUZZED := tests/adversarial/test_fuzz.py tests/unit/test_keys_canonical.py tests/unit/test_policy_sse.py tests/unit/test_rotation_model.py tests/stores/test_interleavings.py
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import os
 import signal
 
 from .prefix_cache import PrefixCache
@@ -53,7 +54,13 @@ def main() -> None:
         "--enable-prefix-caching",
         action=argparse.BooleanOptionalAction,
         default=False,
-        help="keep blocks of prompts and tell in each answer's usage how many tokens were known",
+        help="keep blocks of prompts, and count at /metrics how many tokens were known",
+    )
+    parser.add_argument(
+        "--enable-prompt-tokens-details",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="tell in each answer's usage how many tokens were known",
     )
     parser.add_argument("--block-size", type=int, default=16, metavar="TOKENS", help="default: 16")
     asked = parser.parse_args()
@@ -66,6 +73,8 @@ def main() -> None:
         fail_every=asked.fail_every,
         tenant_header=asked.tenant_header,
         prefix_cache=PrefixCache(asked.block_size) if asked.enable_prefix_caching else None,
+        tells_known_tokens=asked.enable_prompt_tokens_details,
+        dev_mode=os.environ.get("VLLM_SERVER_DEV_MODE") == "1",
     )
     asyncio.run(serve(engine, asked.drain))
 

@@ -42,6 +42,10 @@ class PrefixCache:
         self.hit_tokens += found
         return Reuse(len(tokens), found)
 
+    def clear(self) -> None:
+        """Forget all blocks."""
+        self._blocks.clear()
+
 
 def metrics(cache: PrefixCache | None, model: str) -> str:
     """Return what vLLM 0.32 says of its prefix cache at `/metrics`, under its names."""

@@ -53,6 +53,8 @@ class Engine:
         fail_every: int = 0,
         tenant_header: str = "X-Tenant-Id",
         prefix_cache: PrefixCache | None = None,
+        tells_known_tokens: bool = True,
+        dev_mode: bool = False,
     ) -> None:
         self.prefix_cache = prefix_cache
         """None: every token of every prompt is computed."""
@@ -68,6 +70,10 @@ class Engine:
         self._host, self._port = host, port
         self._model, self._fail_every, self._tenant_header = model, fail_every, tenant_header
         self._faults: deque[Fault] = deque()
+        self.holds_blocks = False
+        """True: its prefix cache cannot be emptied now, as while requests run."""
+        self._dev_mode = dev_mode
+        self._tells_known_tokens = tells_known_tokens
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._count = 0
@@ -112,6 +118,8 @@ class Engine:
             case ("GET", "/metrics"):
                 text = metrics(self.prefix_cache, self._model or "stand-in")
                 return Response(200, text.encode(), "text/plain; version=0.0.4")
+            case ("POST", "/reset_prefix_cache") if self._dev_mode:
+                return _json({"success": self._reset_prefix_cache()})
             case ("POST", "/calls/reset"):
                 self.calls.clear()
                 self.requests.clear()
@@ -119,6 +127,12 @@ class Engine:
             case ("POST", "/faults"):
                 return self._take_faults(request.body)
         return _error(404, f"no {request.method} {request.path}")
+
+    def _reset_prefix_cache(self) -> bool:
+        """Do as vLLM with VLLM_SERVER_DEV_MODE=1: empty the cache, unless something holds its blocks."""
+        if self.prefix_cache is not None and not self.holds_blocks:
+            self.prefix_cache.clear()
+        return not self.holds_blocks
 
     def _take_faults(self, raw: bytes) -> Response:
         try:
@@ -144,7 +158,8 @@ class Engine:
         body = parse(request.path, request.body)
         call = self._call(request, body)
         if self.prefix_cache is not None and request.path != EMBEDDINGS:
-            call = replace(call, reuse=self.prefix_cache.use(body))
+            reuse = self.prefix_cache.use(body)
+            call = replace(call, reuse=reuse if self._tells_known_tokens else None)
         if body.get("stream") and request.path != EMBEDDINGS:
             stream = self._paced(list(chunks(call)))
             return Response(200, stream, "text/event-stream", {"Cache-Control": "no-cache"}, fault.cut)

@@ -214,6 +214,27 @@ SINGLE: Final = (
         "spec.layers.prefix.responseCache",
     ),
     Case(
+        "prefix-flush-without-endpoint",
+        changed(FULL, spec__layers__prefix__engine="TensorRTLLM", spec__layers__prefix__flush="AfterSwitch"),
+        "spec.layers.prefix.flush",
+    ),
+    Case(
+        "prefix-flush-without-a-switch",
+        changed(
+            FULL,
+            spec__routes=GONE,
+            spec__layers__exact=GONE,
+            spec__layers__semantic=GONE,
+            spec__layers__prefix__tenantSalt=False,
+            spec__layers__prefix__flush="AfterSwitch",
+        ),
+        "spec.layers.prefix.flush",
+    ),
+    Case(
+        "prefix-flush-after-switches-of-the-exact-layer",
+        changed(FULL, spec__layers__prefix__tenantSalt=False, spec__layers__prefix__flush="AfterSwitch"),
+    ),
+    Case(
         "prefix-flag-twice",
         changed(FULL, spec__layers__prefix__suppressArgs=["--a", "--b", "--a"]),
         "spec.layers.prefix.suppressArgs[2]",

@@ -165,6 +165,8 @@ FULL: Final[Document] = {
                 "events": {"endpoint": "tcp://*:5557"},
                 "tenantSalt": True,
                 "reportCachedTokens": True,
+                "flush": "Never",
+                "metrics": {"enabled": True, "port": 8000},
                 "extraArgs": ["--seed=1"],
                 "suppressArgs": ["--block-size", "--seed"],
             },

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import pytest
 
 from cachewright.kube.client import KubeApi
 from cachewright.kube.connection import KubeConnection
 from e2e.cluster.apiserver import ApiServer
+from e2e.engine import Engine as StandIn
+from e2e.engine import PrefixCache
 from tests.api.prefix_world import PrefixWorld
 from tests.api.rights import user_of_namespace
 from tests.support.prefix import engine_deployment, prefix_cache
@@ -109,6 +112,40 @@ async def _words_without_settings(world: PrefixWorld) -> list[str]:
         if words[-1] == "--no-enable-prefix-caching":
             break
     return words
+
+
+async def test_what_an_engine_counts_comes_into_status_and_no_more_is_written(
+    world: PrefixWorld,
+) -> None:
+    """The rate is told in twentieths and rarely; a switch has the engine empty its cache."""
+    cache = PrefixCache(block_size=4)
+    async with StandIn(prefix_cache=cache, dev_mode=True) as engine:
+        port = urlsplit(engine.url).port
+        world.user_applies(engine_deployment("serve", "m", f"--port={port}"))
+        world.apply(prefix_cache(rollout="Immediate", flush="AfterSwitch"))
+        assert await world.told() == "Unknown NoPods"
+        world.replace_pods()
+        running = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
+        world.patch("pod/vllm-pod", {"status": running}, "--subresource=status")
+        prompt = {"prompt": " ".join(str(number) for number in range(400))}
+        for _ in range(5):
+            cache.use(prompt)
+        world.monotonic += 60
+        assert await world.told() == "True Ready"
+        told = (await world.cache())["status"]["prefix"]
+        assert (told["workload"], told["hitRate"]) == ("Deployment vllm", 0.8)
+        before = await world.cache()
+        for _ in range(3):
+            world.monotonic += 60
+            cache.use(prompt)
+            await world.reconcile()
+        assert await world.cache() == before
+
+        world.patch("icache/demo", {"spec": {"model": {"version": "2"}}})
+        await world.settle()
+        keyspaces = {each["name"]: each["keyspace"] for each in (await world.cache())["status"]["layers"]}
+        assert (await world.cache())["status"]["prefix"]["flushed"] == keyspaces["Prefix"]
+        assert cache.use(prompt).cached == 0
 
 
 async def test_a_template_that_cannot_be_added_to_is_left_alone(world: PrefixWorld) -> None:

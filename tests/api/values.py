@@ -168,6 +168,9 @@ _PREFIX: Final[dict[str, Values]] = {
     "spec.layers.prefix.tenantSalt": ([], ["yes", 1]),
     "spec.layers.prefix.sharedSaltFor": ([["chat"]], [[f"r{number}" for number in range(33)]]),
     "spec.layers.prefix.reportCachedTokens": ([False], ["yes", 1]),
+    "spec.layers.prefix.flush": (["AfterSwitch"], ["Always", ""]),
+    "spec.layers.prefix.metrics.enabled": ([False], ["yes", 1]),
+    "spec.layers.prefix.metrics.port": ([1, 65535], [0, 65536, 8000.5, "http"]),
     "spec.layers.prefix.extraArgs": ([[], ["-a"] * 64], [["-a"] * 65]),
     "spec.layers.prefix.extraArgs[0]": (['{"a": 1}', "w" * 1024], ["", "a\nb", "ä", "w" * 1025]),
     "spec.layers.prefix.suppressArgs": (

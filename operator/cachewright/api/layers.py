@@ -50,6 +50,14 @@ class LayersSpec(ApiModel):
             message="layers.semantic needs layers.exact, which is asked first; add exact: {}",
             field=".semantic",
         ),
+        Rule(
+            cel=(
+                "!has(self.prefix) || self.prefix.flush == 'Never'"
+                " || self.prefix.tenantSalt || has(self.exact)"
+            ),
+            message="layers.prefix.flush needs tenantSalt or layers.exact, whose keyspace tells of a switch",
+            field=".prefix.flush",
+        ),
     )
 
     exact: ExactLayer | None = None

@@ -44,6 +44,16 @@ class BlockEvents(ApiModel):
     """ZeroMQ endpoint, such as `tcp://*:5557`."""
 
 
+class EngineMetrics(ApiModel):
+    """How the engine's own metrics are read."""
+
+    enabled: bool = True
+    """False: the operator reads no metrics of the engine."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of the pods where they are; where it is left out, the one that the engine's arguments name, else
+    the engine's default."""
+
+
 class PrefixLayer(ApiModel):
     """The engine's own prefix cache: what it computed for one prompt serves the next that begins alike.
 
@@ -66,6 +76,11 @@ class PrefixLayer(ApiModel):
             cel="(self.engine == 'Triton') == has(self.responseCache)",
             message="responseCache is for engine Triton, which needs it; set it there alone",
             field=".responseCache",
+        ),
+        Rule(
+            cel="self.flush == 'Never' || self.engine == 'VLLM' || self.engine == 'SGLang'",
+            message="flush is for engines VLLM and SGLang; others have no endpoint for it",
+            field=".flush",
         ),
         Rule(
             cel="self.engine != 'Triton' || self.delivery != 'ConfigMap'",
@@ -131,6 +146,15 @@ class PrefixLayer(ApiModel):
     others' prompts begin on these routes. Without `spec.routes`, the one route is called `default`."""
     report_cached_tokens: bool = True
     """True: answers say in their usage how many tokens came from the cache."""
+    flush: Literal["Never", "AfterSwitch"] = "Never"
+    """AfterSwitch: when another version or epoch of the model has come into use, pods of the engine that are
+    older than that are told to empty their prefix caches, until each of them has. For weights that are
+    replaced within running pods, where no salt keeps their prefixes apart. SGLang does it by `/flush_cache`,
+    vLLM by `/reset_prefix_cache`, which it has only with VLLM_SERVER_DEV_MODE=1 in its environment; that
+    opens further endpoints to whoever reaches the pods, and the operator never sets it."""
+    metrics: EngineMetrics | None = None
+    """How often prefixes are found: the operator reads the metrics of the engine's pods, once a minute and of
+    eight pods at most, and tells the rate in `status.prefix` and in metrics of its own."""
     response_cache: Quantity | None = None
     """Size of Triton's response cache; a model takes part by `response_cache { enable: true }` in its
     config.pbtxt."""

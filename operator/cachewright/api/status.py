@@ -59,6 +59,20 @@ class RetainedKeyspace(ApiModel):
     """When its retention ends, or, where it is being deleted, when that was decided."""
 
 
+class PrefixStatus(ApiModel):
+    """The prefix cache of the engine, as its pods count."""
+
+    workload: Annotated[str, Field(min_length=1, max_length=320)]
+    """Kind and name of the engine's workload."""
+    hit_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the prompts' tokens that was found within the last 15 minutes, in steps of 0.05; of the
+    requests for Triton. It is written at most every 15 minutes; metrics of the operator tell more."""
+    since: Timestamp | None = None
+    """When this rate was first seen."""
+    flushed: Annotated[str, Field(max_length=64)] | None = None
+    """Keyspace since whose coming into use no pod holds older prefixes, with `flush: AfterSwitch`."""
+
+
 class InferenceCacheStatus(ApiModel):
     """What the operator has seen."""
 
@@ -80,6 +94,8 @@ class InferenceCacheStatus(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     """The layers as they are served now."""
+    prefix: PrefixStatus | None = None
+    """The engine's prefix cache, with `layers.prefix` and where the metrics of its pods can be read."""
     retained: Annotated[list[RetainedKeyspace], Field(max_length=64)] | None = Field(
         default=None,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["keyspace"]},

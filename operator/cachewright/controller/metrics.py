@@ -14,8 +14,9 @@ from prometheus_client import (
     generate_latest,
 )
 
-from cachewright.controller.queue import WorkQueue
+from cachewright.controller.queue import CacheKey, WorkQueue
 from cachewright.controller.roster import Roster
+from cachewright.reconcile.prefix.hits import EngineHits
 
 PASS_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
 """From a pass that only reads to one that runs into its time limit."""
@@ -27,6 +28,8 @@ class OperatorMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._engines: set[CacheKey] = set()
+        """Objects that series stand for."""
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self.reconciles = Counter(
@@ -50,6 +53,50 @@ class OperatorMetrics:
         self.leader = Gauge(
             "cachewright_leader", "1 while this replica is the active one.", registry=self.registry
         )
+
+        self.engine_lookups = Counter(
+            "cachewright_engine_prefix_lookups",
+            "What engines looked up in their prefix caches: tokens, or requests for Triton.",
+            ["cache_namespace", "cache", "outcome"],
+            registry=self.registry,
+        )
+        self.engine_hit_ratio = Gauge(
+            "cachewright_engine_prefix_hit_ratio",
+            "Share of it that was found within the last 15 minutes.",
+            ["cache_namespace", "cache"],
+            registry=self.registry,
+        )
+        self.engine_pods = Gauge(
+            "cachewright_engine_pods_read",
+            "Pods of the engine whose metrics tell of a prefix cache.",
+            ["cache_namespace", "cache"],
+            registry=self.registry,
+        )
+
+    def saw_engine(self, key: CacheKey, hits: EngineHits | None) -> None:
+        """Note what an engine's pods told; None where there is nothing to tell any more."""
+        if hits is None:
+            self._forget_engine(key)
+            return
+        self._engines.add(key)
+        self.engine_pods.labels(*key).set(hits.pods)
+        if hits.rate is None:
+            self.engine_hit_ratio.remove(*key)
+        else:
+            self.engine_hit_ratio.labels(*key).set(hits.rate)
+        if hits.news is not None:
+            self.engine_lookups.labels(*key, "hit").inc(hits.news.known)
+            # Engines count the two apart, so that one may be ahead of the other when they are read.
+            self.engine_lookups.labels(*key, "miss").inc(max(0.0, hits.news.asked - hits.news.known))
+
+    def _forget_engine(self, key: CacheKey) -> None:
+        if key not in self._engines:
+            return
+        self._engines.remove(key)
+        self.engine_hit_ratio.remove(*key)
+        self.engine_pods.remove(*key)
+        for outcome in ("hit", "miss"):
+            self.engine_lookups.remove(*key, outcome)
 
     def count_request(self, verb: str, kind: str, code: str) -> None:
         """Count one request to the Kubernetes API."""

@@ -58,6 +58,7 @@ class Passes:
                 outcome = await self._bounded(key)
             result, ready = ("retry" if outcome.retry else "ok"), outcome.ready
             self._follow(key, outcome.watched)
+            self._metrics.saw_engine(key, outcome.hits)
         except KubeUnavailable:
             result = "retry"
             raise

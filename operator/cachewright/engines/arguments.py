@@ -107,6 +107,16 @@ def missing_arguments(user_words: Sequence[str], configuration: EngineConfigurat
     )
 
 
+def are_as_wanted(user_words: Sequence[str], configuration: EngineConfiguration) -> bool:
+    """Tell whether a running engine's arguments lack nothing, and have nothing in the way."""
+    has_extras = all(word in user_words for word in configuration.extra_arguments)
+    return (
+        has_extras
+        and not missing_arguments(user_words, configuration)
+        and not contradictions(user_words, configuration)
+    )
+
+
 def contradictions(
     user_words: Sequence[str], configuration: EngineConfiguration
 ) -> tuple[Contradiction, ...]:

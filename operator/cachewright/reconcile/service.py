@@ -25,6 +25,8 @@ from cachewright.reconcile.deletion import Deletion
 from cachewright.reconcile.finalizer import has_finalizer
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
+from cachewright.reconcile.prefix.engine_calls import EngineCalls
+from cachewright.reconcile.prefix.hits import EngineHits
 from cachewright.reconcile.prefix.left_behind import give_back
 from cachewright.reconcile.probes_told import fresh_probes, untried_layers
 from cachewright.reconcile.references import Reference
@@ -56,6 +58,8 @@ class Outcome:
     """True where something failed that may work later: the queue backs off and tries again."""
     ready: bool | None = None
     """Whether the object was ready; None where it is gone."""
+    hits: EngineHits | None = None
+    """What the engine's pods told of their prefix caches; None where they were not asked."""
     watched: frozenset[Reference] = frozenset()
     """What of other people's concerns the object, and is to be watched."""
 
@@ -73,21 +77,26 @@ class Reconciler:
     questions: StoreQuestions = field(default_factory=StoreQuestions)
     _settling: Settling = field(init=False)
     _store_checks: StoreChecks = field(init=False)
+    _engines: EngineCalls = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with no switch known."""
         settling = Settling(self.monotonic, self.settings.switch_seconds)
         object.__setattr__(self, "_settling", settling)
         object.__setattr__(self, "_store_checks", StoreChecks(self.monotonic, self.questions))
+        engines = EngineCalls(self.monotonic, self.settings.scrape_engines_seconds)
+        object.__setattr__(self, "_engines", engines)
 
     async def reconcile(self, namespace: str, name: str) -> Outcome:
         """Bring one object one step nearer to its spec."""
         document = await self.kube.get(INFERENCE_CACHES, namespace, name)
         if document is None:
+            self._engines.forget(namespace, name)
             return await self._left_behind(namespace, name)
         if document["metadata"].get("deletionTimestamp"):
             # Children go with the object by garbage collection; writing any now would bring them back.
             self._store_checks.forget(str(document["metadata"]["uid"]))
+            self._engines.forget(namespace, name)
             return await self._ended(document) if has_finalizer(document) else Outcome()
         try:
             spec = load(document).spec
@@ -103,6 +112,7 @@ class Reconciler:
         except KubeTerminating:
             # The namespace is going, and the object with it: there is nothing to bring back, nobody to tell.
             return Outcome()
+        observed = await self._engines.hear(observed, planned)
         uid = str(document["metadata"]["uid"])
         left = self._settling.seconds_left(
             uid, document.get("status") or {}, planned.record, _held(observed, planned, applied)
@@ -111,6 +121,7 @@ class Reconciler:
             # Told before, a switch would be taken for done while a gateway may still serve from its memory.
             ready = _is_ready(document.get("status") or {})
             return self._outcome(planned, applied, observed, ready, left)
+        observed = await self._engines.flush(observed, planned)
         status = await self._tell(observed, planned, applied, settled=left is not None)
         return self._outcome(planned, applied, observed, _is_ready(status))
 
@@ -171,9 +182,12 @@ class Reconciler:
             waits.append(self.settings.memory_seconds)
         prefix = observed.prefix
         if (observed.workload is not None and observed.workload.problem) or (
-            prefix is not None and (prefix.problem or prefix.is_proven is False)
+            prefix is not None
+            and (prefix.problem or prefix.is_proven is False or (prefix.flush and prefix.flush.left))
         ):
             waits.append(self.settings.retry_workload_seconds)
+        if prefix is not None and prefix.hits is not None and prefix.pods:
+            waits.append(self.settings.scrape_engines_seconds)
         if observed.must_ask:
             waits.append(self.settings.check_stores_seconds)
         if untried_layers(observed, planned, self.clock()):
@@ -193,6 +207,7 @@ class Reconciler:
             requeue_after_seconds=min(waits, default=None),
             retry=applied.error is not None,
             ready=ready,
+            hits=prefix.hits if prefix is not None else None,
             watched=observed.watched,
         )
 

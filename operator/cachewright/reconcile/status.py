@@ -14,7 +14,7 @@ from cachewright.api.names import API_VERSION, KIND
 from cachewright.reconcile.calibration_told import calibration_part
 from cachewright.reconcile.keyspaces_told import layers_status, retained_status
 from cachewright.reconcile.memory_told import memory_part
-from cachewright.reconcile.prefix.told import prefix_part
+from cachewright.reconcile.prefix.told import prefix_part, prefix_status
 from cachewright.reconcile.probes_told import embedder_part, fresh_probes, layer_findings, untried_layers
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
 from cachewright.reconcile.rotation_told import rotation_part
@@ -55,6 +55,9 @@ def build_status(
         status["cacheID"] = plan.record.cache_id
     if plan.record is not None and plan.record.layers:
         status["layers"] = layers_status(plan.record)
+    engine = prefix_status(before, observed, plan, now)
+    if engine:
+        status["prefix"] = engine
     if plan.record is not None and plan.record.past:
         status["retained"] = retained_status(plan.record)
     return status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachewright.api.conditions import Reason
 from cachewright.api.names import ANNOTATION_PREFIX_SETTINGS
-from cachewright.engines.arguments import contradictions, missing_arguments
+from cachewright.engines.arguments import are_as_wanted
 from cachewright.reconcile.prefix.finding import PrefixFinding
 from cachewright.reconcile.prefix.injection import is_proven, is_taken_back, live_settings
 from cachewright.reconcile.prefix.seen import Pod, PrefixSeen, engine_container, words_of
@@ -54,7 +54,7 @@ def lacks(wish: PrefixWish, target: PrefixTarget, pod: Pod) -> bool:
     if container is None or wish.configuration is None:
         return True
     words = words_of(container)
-    return bool(missing_arguments(words, wish.configuration) or contradictions(words, wish.configuration))
+    return not are_as_wanted(words, wish.configuration)
 
 
 def _on_the_way(

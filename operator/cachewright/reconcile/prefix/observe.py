@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from cachewright.api.names import LABEL_CACHE
-from cachewright.engines.arguments import contradictions, missing_arguments
+from cachewright.engines.arguments import are_as_wanted
 from cachewright.errors import KubeForbidden, KubeInvalid, KubeTerminating
 from cachewright.kube.protocol import CONFIG_MAPS, PODS, KubeClient
 from cachewright.reconcile.observe_pods import OWN_SELECTOR, label_selector
@@ -113,7 +113,7 @@ def _has_settings(pod: Manifest, wish: PrefixWish, container: str) -> bool:
     if found is None or wish.configuration is None or original_words(pod) is None:
         return False
     words = words_of(found)
-    return not missing_arguments(words, wish.configuration) and not contradictions(words, wish.configuration)
+    return are_as_wanted(words, wish.configuration)
 
 
 async def _rival(kube: KubeClient, namespace: str, name: str, stamp: str) -> str:

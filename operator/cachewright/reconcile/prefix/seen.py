@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cachewright.reconcile.prefix.flush import FlushSeen
+from cachewright.reconcile.prefix.hits import EngineHits
 from cachewright.reconcile.workload import TERMINAL_PHASES
 
 Pod = Mapping[str, Any]
@@ -27,6 +29,10 @@ class PrefixSeen:
     """Why that pod was refused."""
     rival: str = ""
     """The InferenceCache whose settings the pod template names, where it is another one."""
+    flush: FlushSeen | None = None
+    """How far emptying its pods' prefix caches has come; None where nobody is to."""
+    hits: EngineHits | None = None
+    """What its pods told of their prefix caches; None where they were not asked."""
 
 
 def living(pods: list[dict[str, Any]]) -> tuple[Pod, ...]:

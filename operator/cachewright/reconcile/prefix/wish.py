@@ -22,7 +22,9 @@ from cachewright.errors import InvalidInput
 DIGEST_LENGTH: Final = 10
 """Hex digits that name settings; they are told apart within one object only."""
 
-NOT_THE_ENGINES: Final = frozenset({"workload_ref", "delivery", "rollout", "tenant_salt", "shared_salt_for"})
+NOT_THE_ENGINES: Final = frozenset(
+    {"workload_ref", "delivery", "rollout", "tenant_salt", "shared_salt_for", "flush", "metrics"}
+)
 """Fields that change nothing of what the engine is told."""
 
 
