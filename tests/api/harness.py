@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from cachewright.api.names import LABEL_CACHE
@@ -14,31 +14,15 @@ from cachewright.kube.protocol import CHILD_KINDS, INFERENCE_CACHES, VOLUME_CLAI
 from cachewright.reconcile.service import Outcome, Reconciler
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.render.settings import RenderSettings
-from cachewright.stores.memory import MemoryCacheStore
-from cachewright.stores.probes import ProbeReport, ProbeState
 from cachewright.stores.protocols import RecordStore
 from e2e.cluster.apiserver import ApiServer
 from tests.support.faulty_kube import FaultyKube
+from tests.support.kept_store import KeptStore
 from tests.support.store_questions import WELL
 
 SETTINGS = OperatorSettings(render=RenderSettings(gateway_image="cachewright:test"), switch_seconds=0.2)
 
 Versions = dict[tuple[str, str], str]
-
-
-class KeptStore(MemoryCacheStore):
-    """Keeps what it holds when a connection to it is closed, as a server does, and plays the gateways.
-
-    They report that every layer is well where the test has nothing else to report.
-    """
-
-    async def read_probes(self, cache_id: str, layers: Collection[str]) -> dict[str, ProbeReport]:
-        """Read the reports on these layers."""
-        played = {layer: ProbeReport(ProbeState.WELL, at=time.time()) for layer in layers}
-        return played | await super().read_probes(cache_id, layers)
-
-    async def aclose(self) -> None:
-        """Close nothing."""
 
 
 class Harness:

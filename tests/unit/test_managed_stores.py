@@ -17,8 +17,8 @@ from cachewright.reconcile.service import Reconciler
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.store_checks import StoreQuestions
 from cachewright.stores.checking import PostgresAccess, PostgresFacts, QdrantAccess
-from cachewright.stores.memory import MemoryCacheStore
 from tests.support.caches import SPEC, cache_document
+from tests.support.kept_store import KeptStore
 from tests.support.passes import SETTINGS, World
 from tests.support.store_questions import WELL
 
@@ -46,13 +46,6 @@ def clustered() -> Manifest:
 
 class KilledError(Exception):
     """Stands for the operator's death before a write."""
-
-
-class KeptStore(MemoryCacheStore):
-    """Keeps what it holds when a connection to it is closed."""
-
-    async def aclose(self) -> None:
-        """Close nothing."""
 
 
 class Cluster:
