@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from cachewright.crd.validation import load
 from cachewright.errors import StoreRefused
 from cachewright.kube.events import KubeEvents
 from cachewright.kube.memory import MemoryKube, Place
 from cachewright.kube.protocol import CHILD_KINDS, CLOUDNATIVE_PG_KINDS, INFERENCE_CACHES, Manifest
+from cachewright.reconcile.observe_store_pods import see_store_pods
+from cachewright.reconcile.references import what_counts
 from cachewright.reconcile.service import Reconciler
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.reconcile.store_checks import StoreQuestions
@@ -171,6 +174,46 @@ async def test_a_managed_store_is_asked_once_its_pod_is_ready() -> None:
     ready = await cluster.condition("StoresReady")
     assert ready["reason"] == "TooFewConnections"
     assert "raise stores.postgres.managed.memory" in ready["message"]
+
+
+async def test_a_failover_of_cloudnative_pg_has_gateways_try_again() -> None:
+    """The server that takes writes counts: when another one does, what gateways said of the first is old."""
+    kube, spec = MemoryKube(), load(clustered()).spec
+
+    async def servers(**roles: str) -> str:
+        for number, (name, role) in enumerate(roles.items()):
+            labels = {"cnpg.io/cluster": "demo-postgres", "cnpg.io/instanceRole": role}
+            metadata = {"name": name, "namespace": "ml", "labels": labels}
+            pod = await kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}})
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": f"2026-11-30T12:00:0{number}Z"}
+            await kube.apply_status({**pod, "status": {"conditions": [ready]}})
+        return await see_store_pods(kube, "ml", "demo", spec)
+
+    before = await servers(one="primary", two="replica")
+    assert before
+    assert await servers(one="primary", two="replica", three="replica") == before
+    assert await servers(one="replica", two="primary") not in ("", before)
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        ({"status": {"phase": "Failing over"}}, True),
+        ({"status": {"currentPrimary": "demo-postgres-2"}}, True),
+        ({"spec": {"instances": 1}}, True),
+        ({"metadata": {"labels": {}}}, True),
+        ({"metadata": {"labels": {"a": "b"}, "resourceVersion": "2"}}, False),
+        ({"status": {"phase": "Healthy", "timelineID": 7}}, False),
+    ],
+)
+def test_what_of_a_cluster_is_looked_at_again(change: Manifest, counts: bool) -> None:
+    """What is wished for and what something is told of; not whatever else CloudNativePG writes down."""
+    cluster = {
+        "metadata": {"labels": {"a": "b"}, "resourceVersion": "1"},
+        "spec": {"instances": 3},
+        "status": {"phase": "Healthy"},
+    }
+    assert (what_counts("Cluster", cluster) != what_counts("Cluster", {**cluster, **change})) is counts
 
 
 @pytest.fixture

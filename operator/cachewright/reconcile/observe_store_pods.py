@@ -9,11 +9,16 @@ import hashlib
 from typing import Final
 
 from cachewright.api.inference_cache import InferenceCacheSpec
-from cachewright.api.names import LABEL_CACHE, LABEL_COMPONENT
+from cachewright.api.names import LABEL_CACHE, LABEL_COMPONENT, postgres_name
 from cachewright.errors import KubeForbidden
 from cachewright.kube.protocol import PODS, KubeClient, Manifest
+from cachewright.render.children import is_clustered
+from cachewright.render.cloudnative_pg import LABEL_CLUSTER
 
 COMPONENTS: Final = ("postgres", "qdrant", "redis")
+
+TAKES_WRITES: Final = "cnpg.io/instanceRole=primary"
+"""Which pod of a Cluster of CloudNativePG's matters to us."""
 
 DIGEST_CHARS: Final = 16
 
@@ -22,9 +27,12 @@ async def see_store_pods(kube: KubeClient, namespace: str, name: str, spec: Infe
     """Return the digest for one object; empty where no managed store has a ready pod, or none may be seen."""
     if spec is None or not _runs_stores(spec):
         return ""
-    selector = f"{LABEL_CACHE}={name},{LABEL_COMPONENT} in ({','.join(COMPONENTS)})"
+    selectors = [f"{LABEL_CACHE}={name},{LABEL_COMPONENT} in ({','.join(COMPONENTS)})"]
+    if is_clustered(spec.stores):
+        selectors.append(f"{LABEL_CLUSTER}={postgres_name(name)},{TAKES_WRITES}")
     try:
-        return digest_of_pods(await kube.list(PODS, namespace, selector))
+        found = [await kube.list(PODS, namespace, selector) for selector in selectors]
+        return digest_of_pods([pod for pods in found for pod in pods])
     except KubeForbidden:
         return ""
 

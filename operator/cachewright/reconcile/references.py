@@ -16,7 +16,14 @@ from cachewright.api.inference_cache import InferenceCacheSpec
 from cachewright.api.names import ANNOTATION_PREFIX_ORIGINAL, ANNOTATION_PREFIX_SETTINGS
 from cachewright.reconcile.workload import TERMINAL_PHASES, annotated_version, identity_of_template
 
-_TOLD_BY_CLOUDNATIVE_PG: Final = ("readyInstances", "phase", "resizingPVC", "applied", "message")
+_TOLD_BY_CLOUDNATIVE_PG: Final = (
+    "readyInstances",
+    "currentPrimary",
+    "phase",
+    "resizingPVC",
+    "applied",
+    "message",
+)
 """What of a status of CloudNativePG's something is made of here."""
 
 
