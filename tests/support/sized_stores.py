@@ -20,6 +20,7 @@ import numpy as np
 import psycopg
 from redis.asyncio import Redis
 
+from cachewright.errors import StoreUnavailable
 from cachewright.keys.digest import EntryName, tenant_tag
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.layers.entry import Entry, encode_dependence, encode_entry
@@ -40,6 +41,7 @@ KEY: Final = bytes(range(32))
 NOW: Final = 1_800_000_000.0
 TENANTS: Final = 10
 TOGETHER: Final = 4
+MOST_ATTEMPTS: Final = 30
 
 _WORDS: Final = sorted(
     {word for word in (Path(__file__).parents[2] / "docs" / "api.md").read_text().split() if word.isalpha()}
@@ -106,7 +108,9 @@ async def fill_vectors(store: VectorStore, load: Load, quantization: Quantizatio
 
     async def put_all() -> None:
         for answer in waiting:
-            await store.put(space, _vector_entry(answer))
+            entry, attempts = _vector_entry(answer), iter(range(MOST_ATTEMPTS))
+            while not await _is_put(store, space, entry):
+                next(attempts)
 
     await asyncio.gather(*(put_all() for _ in range(TOGETHER)))
     return space
@@ -171,6 +175,15 @@ async def _fill_cold(cold: PostgresEmbeddingStore, load: Load) -> None:
         batches.setdefault(answer.name.tenant_tag, []).append(held)
     for tag, batch in batches.items():
         assert await cold.write(space, tag, batch, 0)
+
+
+async def _is_put(store: VectorStore, space: VectorSpace, entry: VectorEntry) -> bool:
+    """Store an entry; False where a busy machine let its time run out."""
+    try:
+        await store.put(space, entry)
+    except StoreUnavailable:
+        return False
+    return True
 
 
 def _vector_entry(answer: Answer) -> VectorEntry:

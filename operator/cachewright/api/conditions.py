@@ -133,6 +133,8 @@ class Reason(StrEnum):
     """A volume claim asks for more than its volume has yet."""
     VOLUME_NOT_EXPANDABLE = "VolumeNotExpandable"
     """The API server refused to let a volume claim grow."""
+    PLANNED = "Planned"
+    """Pods or volumes are about to be changed; an Event only."""
     SUSPENDED = "Suspended"
     """`spec.suspend` is true: nothing is changed."""
     INVALID_SPEC = "InvalidSpec"

@@ -73,6 +73,21 @@ class PrefixStatus(ApiModel):
     """Keyspace since whose coming into use no pod holds older prefixes, with `flush: AfterSwitch`."""
 
 
+class PlannedChange(ApiModel):
+    """Something that runs and is about to be changed."""
+
+    kind: Annotated[str, Field(min_length=1, max_length=63)]
+    """Its kind, such as StatefulSet."""
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """Its name."""
+    effect: Literal["Create", "Live", "Roll", "Remove"]
+    """Live: nothing is started anew. Roll: its pods are, a few at a time; a store has only one."""
+    fields: Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=16)] | None = Field(
+        default=None, json_schema_extra={"x-kubernetes-list-type": "atomic"}
+    )
+    """Paths of the fields that differ; left out where a field is only taken away."""
+
+
 class InferenceCacheStatus(ApiModel):
     """What the operator has seen."""
 
@@ -85,6 +100,12 @@ class InferenceCacheStatus(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     """Ready, Reconciling and Stalled (kstatus), and one per component."""
+    planned: Annotated[list[PlannedChange], Field(max_length=16)] | None = Field(
+        default=None,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["kind", "name"]},
+    )
+    """What the operator is about to change of StatefulSets, Deployments and volume claims: written before it
+    begins, and gone when it is done. Under `suspend: true`, what it would change otherwise."""
     cache_id: Annotated[str, Field(max_length=16)] | None = Field(default=None, alias="cacheID")
     """Id of the cache in the keys of its stores; see `spec.cacheID`."""
     endpoint: Annotated[str, Field(max_length=512)] | None = None

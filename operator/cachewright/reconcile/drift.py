@@ -1,4 +1,4 @@
-"""Whether a live child still is what we want. Pure; called by plan.
+"""Whether a live child still is what we want. Pure; called by plan and by planned.
 
 The API server adds defaults and other managers add fields, so a child is as wanted when it *contains* what
 we render. Fields that we stop rendering leave no trace in such a comparison; a digest of the last rendering,
@@ -8,6 +8,7 @@ kept as an annotation on the child, finds those.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
@@ -48,32 +49,42 @@ def with_rendered_digest(manifest: Manifest) -> Manifest:
 
 def is_as_wanted(live: Manifest, wanted: Manifest) -> bool:
     """Tell whether the live object contains all that is wanted."""
-    return _contains(live, wanted, "")
+    return next(differences(live, wanted), None) is None
 
 
-def _contains(live: Any, wanted: Any, parent: str) -> bool:  # noqa: ANN401 - JSON
-    if parent in _WHOLE:
-        return bool(live == wanted)
-    if isinstance(wanted, dict):
-        return isinstance(live, dict) and all(
-            _contains(live.get(key), value, parent if parent in _QUANTITY_PARENTS else key)
-            for key, value in wanted.items()
-            if not (value is None and key not in live)
-        )
-    if isinstance(wanted, list):
-        return isinstance(live, list) and _contains_list(live, wanted, _LIST_KEYS.get(parent))
-    if parent in _QUANTITY_PARENTS:
-        return _same_quantity(live, wanted)
-    return bool(live == wanted)
+def differences(live: Manifest, wanted: Manifest) -> Iterator[str]:
+    """Yield the paths, such as `spec.template.spec.containers[redis].image`, where wanted things lack."""
+    return (path.removeprefix(".") for path in _differences(live, wanted, "", ""))
 
 
-def _contains_list(live: list[Any], wanted: list[Any], key: str | None) -> bool:
+def _differences(live: Any, wanted: Any, parent: str, path: str) -> Iterator[str]:  # noqa: ANN401 - JSON
+    if parent not in _WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
+        for key, value in wanted.items():
+            if not (value is None and key not in live):
+                within = parent if parent in _QUANTITY_PARENTS else key
+                yield from _differences(live.get(key), value, within, f"{path}.{key}")
+    elif parent not in _WHOLE and isinstance(wanted, list) and isinstance(live, list):
+        yield from _list_differences(live, wanted, _LIST_KEYS.get(parent), path)
+    elif parent in _QUANTITY_PARENTS:
+        if not _same_quantity(live, wanted):
+            yield path
+    elif live != wanted:
+        yield path
+
+
+def _list_differences(live: list[Any], wanted: list[Any], key: str | None, path: str) -> Iterator[str]:
     if key is None:
-        return len(live) == len(wanted) and all(
-            _contains(a, b, "") for a, b in zip(live, wanted, strict=True)
-        )
+        pairs = zip(live, wanted, strict=False)
+        if len(live) != len(wanted) or any(any(_differences(a, b, "", "x")) for a, b in pairs):
+            yield path
+        return
     by_key = {item.get(key): item for item in live if isinstance(item, dict)}
-    return all(item[key] in by_key and _contains(by_key[item[key]], item, "") for item in wanted)
+    for item in wanted:
+        place = f"{path}[{item[key]}]"
+        if item[key] in by_key:
+            yield from _differences(by_key[item[key]], item, "", place)
+        else:
+            yield place
 
 
 def _same_quantity(live: Any, wanted: Any) -> bool:  # noqa: ANN401 - JSON

@@ -31,10 +31,11 @@ from cachewright.reconcile.generated import (
 from cachewright.reconcile.janitor_job import wanted_job
 from cachewright.reconcile.known_record import best_record, parse_record, restored_record
 from cachewright.reconcile.memory_told import is_short_of_memory
+from cachewright.reconcile.planned import planned_changes
 from cachewright.reconcile.prefix.children import prefix_children
 from cachewright.reconcile.prefix.wish import prefix_wish
 from cachewright.reconcile.rotation import at_next_revision, next_due, with_permission, without_reclaimed
-from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, RecordWrite
+from cachewright.reconcile.state import ChildId, Finding, Manifest, Observed, Plan, PlannedChange, RecordWrite
 from cachewright.reconcile.wanted_record import wanted_record, with_template
 from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.render.children import build_children
@@ -60,7 +61,8 @@ def _plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
         return _blocked(finding, None, record, observed)
     blocked = first_finding(cache, record, observed)
     if blocked is not None:
-        return _blocked(blocked, cache, record, observed)
+        changes = _foreseen(observed, settings, now) if blocked.reason is Reason.SUSPENDED else ()
+        return replace(_blocked(blocked, cache, record, observed), changes=changes)
     key_id = key_id_of(digest_key_of(observed))
     before = record or restored_record(observed, now)
     done = {keyspace for keyspace, each in observed.store.reclaims.items() if each.state is ReclaimState.DONE}
@@ -79,16 +81,19 @@ def _plan(observed: Observed, settings: RenderSettings, now: datetime) -> Plan:
     marked = [with_rendered_digest(child) for child in (*children, *prefix.applies)]
     stale = record is None or wanted != record or not _record_is_as_wanted(cache, observed, wanted)
     manifest = build_record_config_map(cache, wanted, record_version)
+    applies = tuple(child for child in marked if not _stands(observed, child))
+    deletes = tuple(_superfluous(observed, marked, prefix.keeps))
     return Plan(
         cache=cache,
         record=wanted,
         finalizer=wanted_finalizer(observed.document, cache),
         keys=None if has_digest_key(observed) else _keys(observed, marked),
         record_write=RecordWrite(wanted, manifest) if stale else None,
-        applies=tuple(child for child in marked if not _stands(observed, child)),
+        applies=applies,
         stamp=prefix.stamp,
         release=prefix.release,
-        deletes=tuple(_superfluous(observed, marked, prefix.keeps)),
+        deletes=deletes,
+        changes=planned_changes(observed, applies, prefix.stamp, deletes),
         janitor=wanted_job(cache, wanted, observed, settings),
         publish=wanted if _store_is_behind(observed, wanted) else None,
         beat=wanted if wanted.fenced else None,
@@ -101,6 +106,12 @@ def _probe_request(observed: Observed) -> str | None:
     store = observed.store
     is_known = not observed.store_pods or store.probe_request == observed.store_pods
     return None if is_known or store.record is None else observed.store_pods
+
+
+def _foreseen(observed: Observed, settings: RenderSettings, now: datetime) -> tuple[PlannedChange, ...]:
+    """Say what would be done to a suspended object if it were not."""
+    spec = {**observed.document["spec"], "suspend": False}
+    return plan(replace(observed, document={**observed.document, "spec": spec}), settings, now).changes
 
 
 def _keys(observed: Observed, children: list[Manifest]) -> Manifest:

@@ -25,6 +25,7 @@ from cachewright.reconcile.deletion import Deletion
 from cachewright.reconcile.finalizer import has_finalizer
 from cachewright.reconcile.observe import OpenRecordStore, observe, store_url
 from cachewright.reconcile.plan import plan
+from cachewright.reconcile.planned import planned_sentence, planned_status
 from cachewright.reconcile.prefix.engine_calls import EngineCalls
 from cachewright.reconcile.prefix.hits import EngineHits
 from cachewright.reconcile.prefix.left_behind import give_back
@@ -108,6 +109,7 @@ class Reconciler:
         planned = plan(observed, self.settings.render, self.clock())
         url = store_url(observed.children, observed.secrets, name)
         try:
+            before = await self._foretell(observed, planned)
             applied = await apply(self.kube, planned, url, self.open_record_store, self.settings)
         except KubeTerminating:
             # The namespace is going, and the object with it: there is nothing to bring back, nobody to tell.
@@ -122,7 +124,7 @@ class Reconciler:
             ready = _is_ready(document.get("status") or {})
             return self._outcome(planned, applied, observed, ready, left)
         observed = await self._engines.flush(observed, planned)
-        status = await self._tell(observed, planned, applied, settled=left is not None)
+        status = await self._tell(observed, planned, applied, before, settled=left is not None)
         return self._outcome(planned, applied, observed, _is_ready(status))
 
     async def _left_behind(self, namespace: str, name: str) -> Outcome:
@@ -142,10 +144,33 @@ class Reconciler:
         deletion = Deletion(self.kube, self.settings, self.clock, self.events, self.open_record_store)
         return Outcome(requeue_after_seconds=await deletion.step(document))
 
-    async def _tell(self, observed: Observed, planned: Plan, applied: Applied, settled: bool) -> Manifest:
-        """Write status once, and an event and a log line where something changed; returns the status."""
+    async def _foretell(self, observed: Observed, planned: Plan) -> Manifest | None:
+        """Write into status what this pass is about to change of what runs; returns the status as it is then.
+
+        Only such a pass writes status twice.
+        """
+        before: Manifest | None = observed.document.get("status")
+        told = planned_status(planned.changes)
+        # What is only missing is made at once, as it always was.
+        changes_something = any(change.effect != "Create" for change in planned.changes)
+        if not changes_something or planned.blocked is not None or (before or {}).get("planned") == told:
+            return before
+        status = {**(before or {}), "planned": told}
+        await self.kube.apply_status(status_manifest(observed, status))
+        message = planned_sentence(planned.changes)
+        fields = {"changes": [f"{change.effect} {change.kind}/{change.name}" for change in planned.changes]}
+        said = Announcement("change_planned", fields, "Normal", Reason.PLANNED, message)
+        await self._say(observed.document, said)
+        return status
+
+    async def _tell(
+        self, observed: Observed, planned: Plan, applied: Applied, before: Manifest | None, *, settled: bool
+    ) -> Manifest:
+        """Write status, and an event and a log line where something changed; returns the status.
+
+        `before` is the status as it stands.
+        """
         status = build_status(observed, planned, applied, self.clock(), settled)
-        before = observed.document.get("status")
         if not is_same_status(before, status):
             await self.kube.apply_status(status_manifest(observed, status))
             for said in announcements(before or {}, status):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
@@ -223,6 +223,17 @@ class PrefixChildren:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One child, or the engine's workload, that is going to be another."""
+
+    kind: str
+    name: str
+    effect: Literal["Create", "Live", "Roll", "Remove"]
+    fields: tuple[str, ...] = ()
+    """Paths of the fields that differ; none where a field is only taken out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What to write, in order: finalizer, digest key, record, the store's copy, children, stamp, removals."""
 
@@ -251,6 +262,9 @@ class Plan:
     """The record under which gateways may go on writing; None where they need no heartbeat, or get none."""
     probe_request: str | None = None
     """What to ask gateways to try their layers for; None where they were asked already."""
+    changes: tuple[PlannedChange, ...] = ()
+    """What of this a person wants to know beforehand; where the object is suspended, what would be done if
+    it were not."""
     due: datetime | None = None
     """When something is to be done although nothing will have happened; None: never."""
 

@@ -14,6 +14,7 @@ from cachewright.api.names import API_VERSION, KIND
 from cachewright.reconcile.calibration_told import calibration_part
 from cachewright.reconcile.keyspaces_told import layers_status, retained_status
 from cachewright.reconcile.memory_told import memory_part
+from cachewright.reconcile.planned import planned_status
 from cachewright.reconcile.prefix.told import prefix_part, prefix_status
 from cachewright.reconcile.probes_told import embedder_part, fresh_probes, layer_findings, untried_layers
 from cachewright.reconcile.readiness import Part, gateway_part, stores_part
@@ -58,6 +59,8 @@ def build_status(
     engine = prefix_status(before, observed, plan, now)
     if engine:
         status["prefix"] = engine
+    if plan.changes and (plan.blocked is not None or applied.error is not None):
+        status["planned"] = planned_status(plan.changes)
     if plan.record is not None and plan.record.past:
         status["retained"] = retained_status(plan.record)
     return status
