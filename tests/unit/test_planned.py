@@ -14,7 +14,7 @@ from cachewright.reconcile.status import build_status
 from tests.support.caches import cache_document
 from tests.support.passes import NOW, SETTINGS, World
 
-MANAGED = {
+MANAGED: dict[str, Any] = {
     "embedder": {"builtin": {}},
     "stores": {"redis": {"managed": {}}, "qdrant": {"managed": {"storage": {"size": "10Gi"}}}},
     "layers": {"exact": {}, "semantic": {"store": "Qdrant"}},
