@@ -21,11 +21,11 @@ from e2e.similarity import EMBEDDER, OTHER_NUMBER, PARAPHRASE, QUESTION, kept, w
 from e2e.watching import Watch
 from e2e.workspace import Traffic, Workspace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 NAME = "all-managed"
 STORES = ("redis", "qdrant", "postgres")
-START_SECONDS = 240.0
+START_SECONDS = 600.0
 
 
 @pytest.fixture(scope="module")
