@@ -203,6 +203,27 @@ SINGLE: Final = (
             spec__layers__prefix__workloadRef=GONE,
         ),
     ),
+    *(
+        Case(
+            f"prefix-patched-{kind}-{version.rpartition('/')[2]}-{engine}",
+            changed(
+                FULL,
+                spec__layers__prefix__engine=engine,
+                spec__layers__prefix__delivery="Patch",
+                spec__layers__prefix__rollout="Immediate",
+                spec__layers__prefix__workloadRef__apiVersion=version,
+                spec__layers__prefix__workloadRef__kind=kind,
+            ),
+            broken,
+        )
+        for kind, version, engine, broken in (
+            ("VLLMRuntime", "production-stack.vllm.ai/v1alpha1", "VLLM", None),
+            ("VLLMRuntime", "production-stack.vllm.ai/v1alpha1", "SGLang", "spec.layers.prefix.engine"),
+            ("LLMInferenceService", "serving.kserve.io/v1alpha1", "VLLM", None),
+            ("LLMInferenceService", "serving.kserve.io/v1alpha2", "VLLM", None),
+            ("LLMInferenceService", "serving.kserve.io/v1", "VLLM", "spec.layers.prefix.delivery"),
+        )
+    ),
     Case(
         "prefix-triton-without-size",
         changed(FULL, spec__layers__prefix__engine="Triton"),

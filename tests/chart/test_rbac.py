@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cachewright.kube.permissions import CACHE_PERMISSIONS, LEASE_PERMISSIONS, Permission
+from cachewright.kube.permissions import CACHE_PERMISSIONS, LEASE_PERMISSIONS, STACK_PERMISSIONS, Permission
 from tests.chart.helm import Helm, Manifest, of_kind
 
 Right = tuple[str, str, str]
@@ -52,6 +52,15 @@ def test_each_namespaced_role_equals_the_table(helm: Helm) -> None:
     assert [role["metadata"]["namespace"] for role in roles] == ["ml", "search"]
     for role in roles:
         assert granted(role) == needed(CACHE_PERMISSIONS)
+
+
+def test_rights_to_stacks_are_granted_on_request(helm: Helm) -> None:
+    """With them the operator is told that it may use them."""
+    manifests = helm.manifests({"prefixCaching": {"stacks": True}})
+    (role,) = named(manifests, "ClusterRole", "cachewright-system-cw-cachewright")
+    assert granted(role) == needed((*CACHE_PERMISSIONS, *STACK_PERMISSIONS))
+    (deployment,) = of_kind(manifests, "Deployment")
+    assert "--engine-stacks" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 def test_the_election_role_equals_the_table_and_names_the_lease(helm: Helm) -> None:

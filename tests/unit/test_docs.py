@@ -23,7 +23,7 @@ from cachewright.controller.roster import Roster
 from cachewright.crd.validation import load
 from cachewright.gateway.metrics import GatewayMetrics
 from cachewright.keys.scheme import EXCLUDED_FIELDS
-from cachewright.kube.permissions import CACHE_PERMISSIONS
+from cachewright.kube.permissions import CACHE_PERMISSIONS, STACK_PERMISSIONS
 from cachewright.policy.compat import BODY_CONTROLS, HEADER_CONTROLS
 from cachewright.policy.reasons import BypassReason, RefusalReason, SemanticReason, SemanticRefusal
 
@@ -141,7 +141,7 @@ def test_the_operations_page_lists_every_right() -> None:
     }
     assert documented == {
         (permission.group, resource, verb)
-        for permission in CACHE_PERMISSIONS
+        for permission in (*CACHE_PERMISSIONS, *STACK_PERMISSIONS)
         for resource in permission.resources
         for verb in permission.verbs
     }

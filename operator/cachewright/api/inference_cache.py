@@ -133,17 +133,36 @@ PREFIX_NEEDS_WORKLOAD: Final = Rule(
     message="layers.prefix needs model.workloadRef, or a workloadRef of its own",
     field=".layers.prefix.workloadRef",
 )
+_OWN_REF: Final = "self.layers.prefix.workloadRef"
+_MODELS_REF: Final = "self.model.workloadRef"
+_PREFIX_KIND: Final = (
+    f"(has({_OWN_REF}) ? {_OWN_REF}.apiVersion + ' ' + {_OWN_REF}.kind"
+    f" : {_MODELS_REF}.apiVersion + ' ' + {_MODELS_REF}.kind)"
+)
+_PREFIX_IS_PATCHED: Final = (
+    "has(self.layers.prefix) && self.layers.prefix.delivery == 'Patch'"
+    " && (has(self.layers.prefix.workloadRef) || has(self.model.workloadRef))"
+)
 PREFIX_PATCHES_WORKLOADS: Final = Rule(
     cel=(
-        "!has(self.layers.prefix) || self.layers.prefix.delivery != 'Patch'"
-        " || (has(self.layers.prefix.workloadRef)"
-        " ? self.layers.prefix.workloadRef.apiVersion == 'apps/v1'"
-        " && self.layers.prefix.workloadRef.kind in ['Deployment', 'StatefulSet']"
-        " : !has(self.model.workloadRef) || self.model.workloadRef.apiVersion == 'apps/v1'"
-        " && self.model.workloadRef.kind in ['Deployment', 'StatefulSet'])"
+        f"!({_PREFIX_IS_PATCHED}) || {_PREFIX_KIND} in ["
+        "'apps/v1 Deployment', 'apps/v1 StatefulSet', 'production-stack.vllm.ai/v1alpha1 VLLMRuntime',"
+        " 'serving.kserve.io/v1alpha1 LLMInferenceService',"
+        " 'serving.kserve.io/v1alpha2 LLMInferenceService']"
     ),
-    message="delivery Patch is for workloads of kind Deployment and StatefulSet; choose another delivery",
+    message=(
+        "delivery Patch is for Deployment, StatefulSet, VLLMRuntime and LLMInferenceService; choose another"
+        " delivery"
+    ),
     field=".layers.prefix.delivery",
+)
+PREFIX_STACKS_RUN_VLLM: Final = Rule(
+    cel=(
+        f"!({_PREFIX_IS_PATCHED}) || self.layers.prefix.engine == 'VLLM'"
+        f" || {_PREFIX_KIND}.startsWith('apps/v1 ')"
+    ),
+    message="delivery Patch of VLLMRuntime and LLMInferenceService is for engine VLLM",
+    field=".layers.prefix.engine",
 )
 SHARED_SALTS_NEED_THEIR_ROUTES: Final = Rule(
     cel=(
@@ -181,6 +200,7 @@ class InferenceCacheSpec(ApiModel):
         SEMANTIC_ROUTES_NEED_THE_LAYER,
         PREFIX_NEEDS_WORKLOAD,
         PREFIX_PATCHES_WORKLOADS,
+        PREFIX_STACKS_RUN_VLLM,
         SHARED_SALTS_NEED_THEIR_ROUTES,
         REDIS_OWNERSHIP_IS_IMMUTABLE,
         REDIS_FLAVOR_IS_IMMUTABLE,

@@ -110,8 +110,8 @@ class PrefixLayer(ApiModel):
     1.36, adds them to the engine's arguments whenever a pod is made from a template that names them.
     ConfigMap: a file in the ConfigMap `NAME-prefix`, which the engine's pods have to mount and name by
     `--config`; status says what to add. Patch, for older clusters: the operator changes the arguments in the
-    pod template of a Deployment or StatefulSet, and puts them back when the layer or the InferenceCache goes;
-    it needs `rollout: Immediate`."""
+    pod template of a Deployment or StatefulSet, or in the fields of a VLLMRuntime or LLMInferenceService, and
+    puts them back when the layer or the InferenceCache goes; it needs `rollout: Immediate`."""
     rollout: Literal["OnNextRollout", "Immediate"] = "OnNextRollout"
     """When a pod template comes to name the settings. OnNextRollout: with the next change that its user makes
     to it. Immediate: at once, which rolls the engine's pods. The operator rolls pods under Immediate only,

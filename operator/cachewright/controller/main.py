@@ -67,6 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cloudnative-pg-image", default=RenderSettings("").cloudnative_pg_image, metavar="IMAGE"
     )
     rendering.add_argument("--image-pull-policy", choices=["Always", "IfNotPresent", "Never"])
+    rendering.add_argument(
+        "--engine-stacks",
+        action="store_true",
+        help="objects of vLLM's production stack and of KServe may be patched (needs rights to them)",
+    )
     process = parser.add_argument_group("process")
     process.add_argument(
         "--resync-seconds",
@@ -133,7 +138,8 @@ def _operator_settings(options: argparse.Namespace) -> OperatorSettings:
             cloudnative_pg_image=options.cloudnative_pg_image,
             image_pull_policy=options.image_pull_policy,
             operator_namespace=options.lease_namespace,
-        )
+        ),
+        engine_stacks=options.engine_stacks,
     )
 
 

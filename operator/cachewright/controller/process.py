@@ -92,7 +92,12 @@ class Operator:
             self._roster, time.monotonic, settings.resync_seconds, elects=settings.leader_elect
         )
         self._resync = Resync(
-            self._kube, self._queue, self._roster, settings.namespaces, settings.resync_seconds
+            self._kube,
+            self._queue,
+            self._roster,
+            settings.namespaces,
+            settings.resync_seconds,
+            reconcile_settings.engine_stacks,
         )
         events = KubeEvents(self._kube, settings.identity, utc_now)
         reconciler = Reconciler(self._kube, reconcile_settings, utc_now, events, open_record_store)

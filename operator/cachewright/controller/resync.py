@@ -20,7 +20,7 @@ from cachewright.controller.queue import CacheKey, WorkQueue
 from cachewright.controller.roster import Roster
 from cachewright.errors import KubeNotFound, KubeUnavailable
 from cachewright.kube.client import KubeApi
-from cachewright.kube.protocol import DEPLOYMENTS, INFERENCE_CACHES, STATEFUL_SETS
+from cachewright.kube.protocol import INFERENCE_CACHES, Manifest, ResourceKind, patched_kinds
 
 RETRY_SECONDS: Final = 5.0
 SPREAD: Final = 0.5
@@ -39,6 +39,8 @@ class Resync:
     namespaces: Sequence[str]
     """Empty for all."""
     interval_seconds: float
+    engine_stacks: bool = False
+    """Whether objects of engines' stacks may have been patched as well."""
 
     async def first(self) -> None:
         """Wait until the API server knows InferenceCaches, then queue all there are.
@@ -79,11 +81,19 @@ class Resync:
         keys: list[CacheKey] = []
         places: Sequence[str | None] = self.namespaces or [None]
         for namespace in places:
-            for kind in (DEPLOYMENTS, STATEFUL_SETS):
-                for found in await self.kube.list_metadata(kind, namespace, LABEL_PREFIX_PATCHED):
-                    metadata = found["metadata"]
-                    keys.append(CacheKey(metadata["namespace"], metadata["labels"][LABEL_PREFIX_PATCHED]))
+            for kind in patched_kinds(engine_stacks=self.engine_stacks):
+                keys += [
+                    CacheKey(metadata["namespace"], metadata["labels"][LABEL_PREFIX_PATCHED])
+                    for metadata in await self._labelled(kind, namespace)
+                ]
         return keys
+
+    async def _labelled(self, kind: ResourceKind, namespace: str | None) -> list[Manifest]:
+        try:
+            listed = await self.kube.list_metadata(kind, namespace, LABEL_PREFIX_PATCHED)
+        except KubeNotFound:
+            return []  # A stack that is not installed.
+        return [found["metadata"] for found in listed]
 
     async def _keys(self) -> list[CacheKey]:
         keys: list[CacheKey] = []

@@ -23,6 +23,7 @@ from cachewright.kube.protocol import (
     JOBS,
     LEASES,
     PODS,
+    STACK_KINDS,
     Manifest,
     ResourceKind,
 )
@@ -40,7 +41,10 @@ Manifests = list[Manifest]
 
 KINDS: Final[Mapping[tuple[str, str], ResourceKind]] = {
     (kind.api_version, kind.kind): kind
-    for kind in (INFERENCE_CACHES, EVENTS, JOBS, PODS, LEASES, *CHILD_KINDS, *CLOUDNATIVE_PG_KINDS)
+    for kind in (
+        *(INFERENCE_CACHES, EVENTS, JOBS, PODS, LEASES),
+        *(*CHILD_KINDS, *CLOUDNATIVE_PG_KINDS, *STACK_KINDS),
+    )
 }
 """Every kind that may be written, by apiVersion and kind."""
 

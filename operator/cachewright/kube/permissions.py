@@ -92,6 +92,22 @@ CACHE_PERMISSIONS: Final[tuple[Permission, ...]] = (
 )
 """Needed in every namespace whose InferenceCaches are served."""
 
+STACK_PERMISSIONS: Final[tuple[Permission, ...]] = (
+    Permission(
+        "production-stack.vllm.ai",
+        ("vllmruntimes",),
+        ("get", "list", "patch", "update"),
+        "The words of an engine that vLLM's production stack runs, under `delivery: Patch`.",
+    ),
+    Permission(
+        "serving.kserve.io",
+        ("llminferenceservices",),
+        ("get", "list", "patch", "update"),
+        "The words of an engine that KServe runs, under `delivery: Patch`.",
+    ),
+)
+"""Needed beside them where such objects are to be patched; the chart grants them on request."""
+
 LEASE_PERMISSIONS: Final[tuple[Permission, ...]] = (
     Permission("coordination.k8s.io", ("leases",), ("create",), "The Lease, where it does not exist yet."),
     Permission(

@@ -6,6 +6,7 @@ All methods raise KubeError's subclasses; "not found" on reads is None, not an e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -60,6 +61,23 @@ CHILD_KINDS: tuple[ResourceKind, ...] = (
 
 CLOUDNATIVE_PG_KINDS: tuple[ResourceKind, ...] = (CLUSTERS, DATABASES)
 """Kinds of CloudNativePG's that we make where an object asks for it; an API server may not know them."""
+
+STACK_KINDS: tuple[ResourceKind, ...] = (
+    ResourceKind("production-stack.vllm.ai/v1alpha1", "VLLMRuntime", "vllmruntimes"),
+    ResourceKind("serving.kserve.io/v1alpha2", "LLMInferenceService", "llminferenceservices"),
+    ResourceKind("serving.kserve.io/v1alpha1", "LLMInferenceService", "llminferenceservices"),
+)
+"""Kinds of stacks that run engines, with fields for their words; they may not exist."""
+
+PATCHED_KINDS: Mapping[tuple[str, str], ResourceKind] = {
+    (kind.api_version, kind.kind): kind for kind in (DEPLOYMENTS, STATEFUL_SETS, *STACK_KINDS)
+}
+"""Workloads of other people whose engines' words may be changed, by apiVersion and kind."""
+
+
+def patched_kinds(*, engine_stacks: bool) -> tuple[ResourceKind, ...]:
+    """Return the kinds that an installation may have patched, with or without rights to those of stacks."""
+    return (DEPLOYMENTS, STATEFUL_SETS, *(STACK_KINDS if engine_stacks else ()))
 
 
 class KubeClient(Protocol):

@@ -130,7 +130,7 @@ class Reconciler:
     async def _left_behind(self, namespace: str, name: str) -> Outcome:
         """Give back what a deleted object changed of other people's."""
         try:
-            await give_back(self.kube, namespace, name)
+            await give_back(self.kube, namespace, name, engine_stacks=self.settings.engine_stacks)
         except KubeConflict:
             return Outcome(retry=True)
         except KubeTerminating:

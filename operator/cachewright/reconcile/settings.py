@@ -12,6 +12,8 @@ class OperatorSettings:
     """Settings that reconcile reads."""
 
     render: RenderSettings
+    engine_stacks: bool = False
+    """Whether objects of engines' stacks may be patched: the operator has the rights then."""
     retry_store_seconds: float = 5.0
     """How soon a store that did not answer is tried again."""
     check_stores_seconds: float = 60.0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from cachewright.api.conditions import Reason
-from cachewright.engines.arguments import merge_container
 from cachewright.reconcile.prefix.by_policy import lacks, shape
 from cachewright.reconcile.prefix.finding import PrefixFinding
 from cachewright.reconcile.prefix.patched_workload import has_words, held_words, words_owner
-from cachewright.reconcile.prefix.patching import next_move
+from cachewright.reconcile.prefix.patching import next_move, wanted_words
 from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.prefix.target import PrefixTarget, prefix_target
 from cachewright.reconcile.prefix.wish import PrefixWish
@@ -41,7 +40,7 @@ def _has_settings(wish: PrefixWish, seen: PrefixSeen, target: PrefixTarget) -> b
     """Tell whether the pod template brings the settings, by our hand or another."""
     if seen.workload is None or wish.configuration is None:
         return False
-    given = merge_container(target.command, target.args, wish.configuration)
+    given = wanted_words(wish.configuration, target, seen.workload)
     return held_words(seen.workload) is not None or has_words(seen.workload, target.container, given)
 
 
@@ -52,8 +51,10 @@ def _ended(
     move = next_move(wish, seen, observed)
     if move is None or move.note is None or not move.note.has_ended or wish.configuration is None:
         return None
-    given = merge_container(target.command, target.args, wish.configuration)
-    if seen.workload is None or has_words(seen.workload, target.container, given):
+    if seen.workload is None:
+        return None
+    given = wanted_words(wish.configuration, target, seen.workload)
+    if has_words(seen.workload, target.container, given):
         return None
     owner = words_owner(seen.workload, target.container)
     who = f"field manager {owner.manager}" if owner is not None else "somebody who left no name"

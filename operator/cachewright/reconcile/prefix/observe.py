@@ -8,7 +8,7 @@ from dataclasses import replace
 from cachewright.api.names import LABEL_CACHE
 from cachewright.engines.arguments import are_as_wanted
 from cachewright.errors import KubeForbidden, KubeInvalid, KubeTerminating
-from cachewright.kube.protocol import CONFIG_MAPS, PODS, KubeClient
+from cachewright.kube.protocol import CONFIG_MAPS, PATCHED_KINDS, PODS, KubeClient
 from cachewright.reconcile.observe_pods import OWN_SELECTOR, label_selector
 from cachewright.reconcile.prefix.injection import is_proven, settings_words
 from cachewright.reconcile.prefix.patch_note import PatchSeen, read_note
@@ -32,8 +32,9 @@ async def see_engine(
     ref = wish.ref
     try:
         workload = None
-        if ref.api_version == "apps/v1" and ref.kind in OWN_SELECTOR:
-            workload = await kube.get(OWN_SELECTOR[ref.kind], namespace, ref.name)
+        kind = PATCHED_KINDS.get((ref.api_version, ref.kind))
+        if kind is not None and (kind.kind in OWN_SELECTOR or wish.layer.delivery == "Patch"):
+            workload = await kube.get(kind, namespace, ref.name)
             if workload is None:
                 return PrefixSeen(problem=f"{wish.workload} does not exist"), ""
         if ref.pod_selector is not None:
@@ -101,11 +102,12 @@ async def see_patched(
     """Look at the workload that was patched, where that is noted."""
     namespace, name = str(document["metadata"]["namespace"]), str(document["metadata"]["name"])
     note = read_note(children.get(("ConfigMap", engine_name(name))))
-    if note is None or note.kind not in OWN_SELECTOR:
+    kind = PATCHED_KINDS.get((note.api_version, note.kind)) if note is not None else None
+    if note is None or kind is None:
         return None
     if seen is not None and not seen.problem and wish is not None and note.is_of(wish.ref):
         return PatchSeen(note, seen.workload)
-    return PatchSeen(note, await kube.get(OWN_SELECTOR[note.kind], namespace, note.name))
+    return PatchSeen(note, await kube.get(kind, namespace, note.name))
 
 
 def _has_settings(pod: Manifest, wish: PrefixWish, container: str) -> bool:

@@ -22,6 +22,7 @@ MAX_ROUNDS: Final = 2
 class PatchNote:
     """One patched workload."""
 
+    api_version: str
     kind: str
     name: str
     uid: str
@@ -43,7 +44,8 @@ class PatchNote:
 
     def is_of(self, ref: WorkloadRef) -> bool:
         """Tell whether this is the workload that is meant now."""
-        return (self.kind, self.name) == (ref.kind, ref.name)
+        mine = (self.api_version, self.kind, self.name)
+        return mine == (ref.api_version, ref.kind, ref.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def read_note(live: Manifest | None) -> PatchNote | None:
     data = (live or {}).get("data") or {}
     try:
         return PatchNote(
+            api_version=data["api_version"],
             kind=data["kind"],
             name=data["name"],
             uid=data["uid"],

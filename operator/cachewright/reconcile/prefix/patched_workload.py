@@ -12,18 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from cachewright.api.names import (
     ANNOTATION_PREFIX_PATCHED,
     ANNOTATION_PREFIX_SETTINGS,
     FIELD_MANAGER,
     LABEL_PREFIX_PATCHED,
 )
+from cachewright.reconcile.prefix.word_places import Words, Workload, place_of
 from cachewright.reconcile.workload import OriginalWords, given_digests, original_text, original_words
 from cachewright.render.metadata import Manifest
-
-Workload = Mapping[str, Any]
 
 WORDS: Final = ("command", "args")
 
@@ -55,7 +52,7 @@ def patched_for(workload: Workload) -> str:
 
 def held_words(workload: Workload) -> OriginalWords | None:
     """Return the words before the patch; None where there is none, or somebody else wrote the words."""
-    template = workload["spec"]["template"]
+    template = place_of(workload).template(workload)
     if ANNOTATION_PREFIX_PATCHED not in ((template.get("metadata") or {}).get("annotations") or {}):
         return None
     original = original_words(template)
@@ -66,7 +63,7 @@ def held_words(workload: Workload) -> OriginalWords | None:
 
 def has_words(workload: Workload, container: str, given: tuple[Sequence[str], Sequence[str]]) -> bool:
     """Tell whether a container has just these words now, whoever wrote them."""
-    containers = workload["spec"]["template"]["spec"]["containers"]
+    containers = place_of(workload).template(workload)["spec"]["containers"]
     found: Workload = next((each for each in containers if each["name"] == container), {})
     return tuple(list(found.get(kind) or []) for kind in WORDS) == tuple(map(list, given))
 
@@ -84,16 +81,12 @@ def build_patch(
         ANNOTATION_PREFIX_SETTINGS: settings,
     }
     # What stays as it is stays its owner's, unless it is ours already: left out, it would be removed.
-    container = {
+    changed = {
         kind: list(words)
         for kind, words in zip(WORDS, given, strict=True)
         if list(words) != _before(original, kind) or (words and _is_ours(workload, original.container, kind))
     }
-    template = {
-        "metadata": {"annotations": annotations},
-        "spec": {"containers": [{"name": original.container, **container}]},
-    }
-    return _manifest(workload, cache_name, template)
+    return _manifest(workload, cache_name, original.container, changed, annotations)
 
 
 def given_back(workload: Workload, cache_name: str) -> tuple[Manifest | None, Manifest | None]:
@@ -108,9 +101,8 @@ def given_back(workload: Workload, cache_name: str) -> tuple[Manifest | None, Ma
         return None, _released(workload)
     before = {kind: _before(original, kind) for kind in WORDS if _is_ours(workload, original.container, kind)}
     # A list that was not there is left out: the API server removes it, as nobody but us has asked for it.
-    container = {kind: words for kind, words in before.items() if words}
-    template = {"spec": {"containers": [{"name": original.container, **container}]}}
-    return _manifest(workload, cache_name, template), None
+    left = {kind: words for kind, words in before.items() if words}
+    return _manifest(workload, cache_name, original.container, left, {}), None
 
 
 def words_owner(workload: Workload, container: str) -> FieldOwner | None:
@@ -119,8 +111,7 @@ def words_owner(workload: Workload, container: str) -> FieldOwner | None:
         (
             (str(entry.get("time", "")), str(entry.get("manager", "")), str(entry.get("operation", "")))
             for entry in _entries(workload)
-            if entry.get("manager") != FIELD_MANAGER
-            and any(f"f:{kind}" in _fields_of(entry, container) for kind in WORDS)
+            if entry.get("manager") != FIELD_MANAGER and place_of(workload).owned(entry, container)
         ),
         default=None,
     )
@@ -131,17 +122,25 @@ def _before(original: OriginalWords, kind: str) -> list[str]:
     return original.command if kind == "command" else original.args
 
 
-def _manifest(workload: Workload, cache_name: str, template: Manifest) -> Manifest:
+def _manifest(
+    workload: Workload,
+    cache_name: str,
+    container: str,
+    words: Words,
+    annotations: Mapping[str, str],
+) -> Manifest:
     metadata = workload["metadata"]
+    part = place_of(workload).manifest(container, words, annotations)
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
+        **part,
         "metadata": {
+            **part.get("metadata", {}),
             # With its uid, so that one that is gone meanwhile is not made again.
             **{key: metadata[key] for key in ("name", "namespace", "uid")},
             "labels": {LABEL_PREFIX_PATCHED: cache_name},
         },
-        "spec": {"template": template},
     }
 
 
@@ -149,18 +148,16 @@ def _released(workload: Workload) -> Manifest:
     """Render the workload without our label, and with what we owned in the hands of whoever has the rest."""
     released: Manifest = copy.deepcopy(dict(workload))
     released.pop("status", None)
-    metadata = released["metadata"]
+    metadata, place = released["metadata"], place_of(workload)
     del metadata["labels"][LABEL_PREFIX_PATCHED]
-    ours = [entry for entry in _entries(workload) if entry.get("manager") == FIELD_MANAGER]
-    for container in released["spec"]["template"]["spec"]["containers"]:
-        owned = [fields for entry in ours if (fields := _fields_of(entry, container["name"]))]
-        taken: Manifest = {
-            f"f:{kind}": {} for kind in WORDS if any(f"f:{kind}" in fields for fields in owned)
-        }
-        for entry in _entries(released) if taken else ():
-            fields = _fields_of(entry, container["name"])
-            if entry.get("manager") != FIELD_MANAGER and "f:image" in fields:
-                fields.update({key: value for key, value in taken.items() if key[2:] in container})
+    for key in (ANNOTATION_PREFIX_PATCHED, ANNOTATION_PREFIX_SETTINGS):
+        metadata.get("annotations", {}).pop(key, None)
+    for container in place.template(workload)["spec"]["containers"]:
+        name = container["name"]
+        taken = {kind for kind in WORDS if kind in container and _is_ours(workload, name, kind)}
+        for entry in _entries(released):
+            if entry.get("manager") != FIELD_MANAGER:
+                place.hand_over(entry, name, taken)
     metadata["managedFields"] = [
         entry
         for entry in metadata.get("managedFields") or []
@@ -172,7 +169,7 @@ def _released(workload: Workload) -> Manifest:
 def _is_ours(workload: Workload, container: str, kind: str) -> bool:
     """Tell whether a list of words was given by us."""
     return any(
-        f"f:{kind}" in _fields_of(entry, container)
+        kind in place_of(workload).owned(entry, container)
         for entry in _entries(workload)
         if entry.get("manager") == FIELD_MANAGER
     )
@@ -182,13 +179,3 @@ def _entries(workload: Workload) -> Iterator[dict[str, Any]]:
     for entry in workload["metadata"].get("managedFields") or []:
         if not entry.get("subresource"):
             yield entry
-
-
-def _fields_of(entry: Mapping[str, Any], container: str) -> dict[str, Any]:
-    """Return what an entry owns of a container."""
-    found: Any = entry.get("fieldsV1") or {}
-    key = "k:" + orjson.dumps({"name": container}).decode()
-    for step in ("f:spec", "f:template", "f:spec", "f:containers", key):
-        found = found.get(step) or {}
-    fields: dict[str, Any] = found
-    return fields

@@ -13,6 +13,7 @@ from typing import Any
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import ANNOTATION_PREFIX_SETTINGS
 from cachewright.engines.arguments import merge_container
+from cachewright.engines.configuration import EngineConfiguration
 from cachewright.reconcile.prefix.patch_note import PatchNote, build_patch_note
 from cachewright.reconcile.prefix.patched_workload import (
     build_patch,
@@ -25,6 +26,7 @@ from cachewright.reconcile.prefix.patched_workload import (
 from cachewright.reconcile.prefix.seen import PrefixSeen
 from cachewright.reconcile.prefix.target import PrefixTarget, prefix_target
 from cachewright.reconcile.prefix.wish import PrefixWish
+from cachewright.reconcile.prefix.word_places import place_of
 from cachewright.reconcile.state import Manifest, Observed, PrefixChildren
 from cachewright.reconcile.workload import OriginalWords, words_digest
 from cachewright.render.metadata import engine_name
@@ -74,13 +76,13 @@ def next_move(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> PatchMo
     note = patched.note if patched is not None and patched.note.is_of(wish.ref) else None
     if target is None or seen.workload is None or seen.rival or wish.configuration is None:
         return None
-    template = seen.workload["spec"]["template"].get("metadata") or {}
+    template = place_of(seen.workload).template(seen.workload).get("metadata") or {}
     named = (template.get("annotations") or {}).get(ANNOTATION_PREFIX_SETTINGS)
     fresh = _fresh(wish, target, seen.workload)
     is_known = note is not None and (note.uid, note.settings) == (fresh.uid, fresh.settings)
     if held_words(seen.workload) is not None and named == wish.digest:
         return PatchMove(note if is_known else fresh)
-    given = merge_container(target.command, target.args, wish.configuration)
+    given = wanted_words(wish.configuration, target, seen.workload)
     if target.refusal or has_words(seen.workload, target.container, given):
         return PatchMove(note)
     if note is None or not is_known or note.original != fresh.original:
@@ -95,6 +97,14 @@ def next_move(wish: PrefixWish, seen: PrefixSeen, observed: Observed) -> PatchMo
     return PatchMove(note, build_patch(seen.workload, observed.name, original, given, wish.digest))
 
 
+def wanted_words(
+    configuration: EngineConfiguration, target: PrefixTarget, workload: Mapping[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Return the container's command and args as they are to be."""
+    command, args = merge_container(target.command, target.args, configuration)
+    return command, place_of(workload).order(args)
+
+
 def is_rival(workload: Mapping[str, Any], cache_name: str) -> bool:
     """Tell whether another object patched it."""
     return patched_for(workload) not in ("", cache_name)
@@ -103,6 +113,7 @@ def is_rival(workload: Mapping[str, Any], cache_name: str) -> bool:
 def _fresh(wish: PrefixWish, target: PrefixTarget, workload: Mapping[str, Any]) -> PatchNote:
     metadata = workload["metadata"]
     return PatchNote(
+        api_version=wish.ref.api_version,
         kind=wish.ref.kind,
         name=wish.ref.name,
         uid=str(metadata["uid"]),

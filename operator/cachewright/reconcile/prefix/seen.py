@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from cachewright.reconcile.prefix.flush import FlushSeen
 from cachewright.reconcile.prefix.hits import EngineHits
 from cachewright.reconcile.workload import TERMINAL_PHASES
 
 Pod = Mapping[str, Any]
+
+ADDITIONAL_ARGS: Final = "VLLM_ADDITIONAL_ARGS"
+"""Variable whose words KServe's presets of vLLM add to its command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,18 @@ def engine_container(containers: list[Mapping[str, Any]], name: str | None) -> M
 
 def words_of(container: Mapping[str, Any]) -> list[str]:
     """Return the whole command line, as far as the pod says it."""
-    return [*(container.get("command") or []), *(container.get("args") or [])]
+    return [*(container.get("command") or []), *(container.get("args") or []), *additional_args(container)]
+
+
+def additional_args(container: Mapping[str, Any]) -> list[str]:
+    """Return the words that KServe's presets add to the command line from a variable."""
+    for variable in container.get("env") or []:
+        if variable.get("name") == ADDITIONAL_ARGS:
+            try:
+                return shlex.split(str(variable.get("value", "")))
+            except ValueError:
+                return [str(variable["value"])]
+    return []
 
 
 def mounted_config_maps(pod: Pod, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from cachewright.api.names import ANNOTATION_PREFIX_SETTINGS
 from cachewright.engines.injection import refusal
 from cachewright.reconcile.prefix.seen import PrefixSeen, engine_container
 from cachewright.reconcile.prefix.wish import PrefixWish
+from cachewright.reconcile.prefix.word_places import place_of
 from cachewright.reconcile.workload import original_words
 from cachewright.render.metadata import prefix_name
 
@@ -63,7 +64,7 @@ def prefix_target(wish: PrefixWish, seen: PrefixSeen, cache_name: str) -> Prefix
         name=f"{prefix_name(cache_name)}-{_digest(wish, name, labels)}",
         container=name,
         labels=labels,
-        refusal=refusal(command, args, wish.engine, wish.configuration) if known else "",
+        refusal=_refusal(wish, seen, command, args) if known or seen.workload is None else "is not there",
         stamp=str(annotations.get(ANNOTATION_PREFIX_SETTINGS, "")),
         workload=seen.workload or {},
         command=tuple(command),
@@ -71,10 +72,16 @@ def prefix_target(wish: PrefixWish, seen: PrefixSeen, cache_name: str) -> Prefix
     )
 
 
+def _refusal(wish: PrefixWish, seen: PrefixSeen, command: list[str], args: list[str]) -> str:
+    here = place_of(seen.workload).refusal(seen.workload) if seen.workload is not None else ""
+    if here or wish.configuration is None:
+        return here
+    return refusal(command, args, wish.engine, wish.configuration)
+
+
 def _template(seen: PrefixSeen) -> Mapping[str, Any]:
     if seen.workload is not None:
-        template: Mapping[str, Any] = seen.workload["spec"]["template"]
-        return template
+        return place_of(seen.workload).template(seen.workload)
     return seen.pods[0] if seen.pods else {}
 
 
