@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
 from cachewright.kube.client import KubeApi
 from cachewright.kube.connection import KubeConnection
@@ -23,6 +25,7 @@ from tests.support.stacks import LLM_INFERENCE_SERVICE, VLLM_RUNTIME
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd", "stacks")]
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = (
     "vllmruntimes.v1alpha1.production-stack.vllm.ai",
     "llminferenceservices.v1alpha1.serving.kserve.io",
@@ -34,9 +37,9 @@ OURS = ["--enable-prefix-caching", "--block-size=32", "--enable-prompt-tokens-de
 class World(PrefixWorld):
     """An engine that a stack runs; the test makes its pods as the stack would."""
 
-    def live(self, kind: str) -> Document:
+    def live(self, kind: str, name: str = "chat") -> Document:
         """Read the stack's object, with its managed fields."""
-        options = ["get", kind, "chat", "-o", "json", "--show-managed-fields"]
+        options = ["get", kind, name, "-o", "json", "--show-managed-fields"]
         found: Document = json.loads(self.kubectl(*options))
         return found
 
@@ -154,3 +157,22 @@ async def test_a_service_of_kserve_gets_its_variable(world: World) -> None:
     await world.reconcile()
     assert OURS[0] not in json.dumps(world.live(kind))
     assert "main" not in json.dumps(world.live(kind)["spec"])
+
+
+@pytest.mark.parametrize("name", ["production-stack", "kserve"])
+async def test_the_examples_of_stacks_do_as_they_say(world: World, name: str) -> None:
+    """Each file is applied as it is, and the stack's object then says that the prefix cache is on."""
+    cache, stack = yaml.safe_load_all((EXAMPLES / f"prefix-{name}.yaml").read_text())
+    world.kubectl("apply", "-f", "-", stdin=json.dumps(stack))
+    world.apply(cache)
+    await world.settle(name)
+    assert (await world.conditions(name))["PrefixCachingReady"] == "Unknown NoPods"
+    before, live = stack["spec"], world.live(stack["kind"], "llama")["spec"]
+    if name == "kserve":
+        (main,) = live["template"]["containers"]
+        assert main["env"][0]["value"] == f"--max-model-len=16384 {OURS[0]} {OURS[2]}"
+        assert main["resources"] == before["template"]["containers"][0]["resources"]
+    else:
+        extra = [*before["vllmConfig"]["extraArgs"], *OURS[1:]]
+        changed = {"enablePrefixCaching": True, "extraArgs": extra}
+        assert live["vllmConfig"].items() >= (before["vllmConfig"] | changed).items()

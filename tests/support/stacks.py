@@ -11,7 +11,8 @@ TEXTS: Final = {"type": "array", "items": TEXT}
 
 
 def _object(**properties: Any) -> Document:
-    return {"type": "object", "properties": properties}
+    # The real ones have many more fields.
+    return {"type": "object", "properties": properties, "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _by_name(item: Document) -> Document:
