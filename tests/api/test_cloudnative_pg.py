@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from cachewright.errors import KubeNotFound, KubeUnavailable
 from cachewright.kube.client import KubeApi
 from cachewright.kube.protocol import CLOUDNATIVE_PG_KINDS, CLUSTERS, DATABASES, SECRETS, Manifest
 from cachewright.render.metadata import PRODUCT
 from e2e.cluster.apiserver import ApiServer
+from tests.api.cloudnative_pg import install, remove
 from tests.api.harness import Harness
 from tests.support.caches import SPEC, cache_document
-from tests.support.cloudnative_pg import definitions
-from tests.support.waiting import until
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
 
@@ -40,24 +38,7 @@ NAME = "demo-postgres"
 def harness(api_server: ApiServer, kube_api: KubeApi, namespace: str) -> Iterator[Harness]:
     """An operator whose passes the test runs, on a server that knows nothing of CloudNativePG."""
     yield Harness(api_server, kube_api, namespace)
-    names = [each["metadata"]["name"] for each in definitions()]
-    api_server.kubectl("delete", "crd", "--ignore-not-found", *names)
-
-
-async def install(harness: Harness) -> None:
-    """Install CloudNativePG's kinds, and wait until they are served."""
-    items = {"apiVersion": "v1", "kind": "List", "items": definitions()}
-    harness.kubectl("apply", "-f", "-", stdin=json.dumps(items))
-
-    async def are_served() -> bool:
-        try:
-            for kind in CLOUDNATIVE_PG_KINDS:
-                await harness.api.list(kind, harness.namespace)
-        except (KubeNotFound, KubeUnavailable):
-            return False
-        return True
-
-    await until(are_served)
+    remove(api_server)
 
 
 def say(harness: Harness, kind: str, **status: Any) -> None:
@@ -103,14 +84,14 @@ async def test_without_cloudnative_pg_it_is_said_and_nothing_is_half_made(harnes
     assert (await harness.conditions())["StoresReady"] == "False ProviderMissing"
     assert (await harness.conditions())["Stalled"] == "True ProviderMissing"
     assert "install CloudNativePG 1.26 or newer" in (await ready(harness))["message"]
-    await install(harness)
+    install(harness.server)
     await serve(harness)
     assert (await harness.conditions())["Ready"] == "True Ready"
 
 
 async def test_what_cloudnative_pg_is_given_is_kept_and_goes_with_the_object(harness: Harness) -> None:
     """At rest nothing is written; edits are undone; the password stands in one Secret, of the right type."""
-    await install(harness)
+    install(harness.server)
     harness.apply(CLUSTERED)
     await serve(harness)
     given = await clustered(harness)
@@ -158,7 +139,7 @@ async def test_what_cloudnative_pg_is_given_is_kept_and_goes_with_the_object(har
 
 async def test_status_follows_what_cloudnative_pg_says(harness: Harness) -> None:
     """No server, no database, a server less, a volume that grows: only the first two make it unready."""
-    await install(harness)
+    install(harness.server)
     harness.apply(CLUSTERED)
     await harness.settle()
     say(harness, "cluster", readyInstances=0, phase="Setting up primary")

@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from cachewright.kube.client import collection_path
-from cachewright.kube.protocol import CHILD_KINDS, INFERENCE_CACHES, SECRETS, ResourceKind
+from cachewright.kube.protocol import (
+    CHILD_KINDS,
+    CLOUDNATIVE_PG_KINDS,
+    INFERENCE_CACHES,
+    PODS,
+    SECRETS,
+    ResourceKind,
+)
 from e2e.cluster.apiserver import ApiServer
 from tests.api.admin import Admin
+from tests.api.cloudnative_pg import install, remove
 from tests.api.operator_process import OperatorProcess
 from tests.api.rights import user_of_cluster, user_of_namespace
 from tests.support.caches import EXTERNAL_REDIS, SPEC, Document, cache_document
@@ -21,7 +29,7 @@ pytestmark = pytest.mark.api
 REPAIR_SECONDS = 30
 CHILDREN = [
     (kind, name)
-    for kind in CHILD_KINDS
+    for kind in (*CHILD_KINDS, *CLOUDNATIVE_PG_KINDS)
     for name in {
         "ConfigMap": ["demo-record", "demo-redis", "demo-gateway"],
         "Secret": ["demo-keys", "demo-admin", "demo-redis"],
@@ -29,14 +37,20 @@ CHILDREN = [
         "StatefulSet": ["demo-redis"],
         "Deployment": ["demo-gateway"],
         "PersistentVolumeClaim": ["demo-qdrant"],
+        "Cluster": ["demo-postgres"],
+        "Database": ["demo-postgres"],
         "PodDisruptionBudget": ["demo-gateway"],
         "NetworkPolicy": ["demo-redis"],
     }[kind.kind]
 ]
 CACHE = cache_document(
     spec={
-        "stores": {**SPEC["stores"], "qdrant": {"managed": {}}},
-        "layers": {"exact": {}, "semantic": {"store": "Qdrant"}},
+        "stores": {
+            **SPEC["stores"],
+            "qdrant": {"managed": {}},
+            "postgres": {"managed": {"provider": "CloudNativePG"}},
+        },
+        "layers": {"exact": {}, "semantic": {"store": "Qdrant"}, "embedding": {"cold": "Postgres"}},
         "embedder": {"builtin": {}},
     }
 )
@@ -91,6 +105,14 @@ class Site:
         self.operator.wait(
             lambda: self.reason(name) in reasons, f"{name} says {' or '.join(reasons)}", REPAIR_SECONDS
         )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cloudnative_pg(api_server: ApiServer) -> Iterator[None]:
+    """Have CloudNativePG's kinds there while these tests run."""
+    install(api_server)
+    yield
+    remove(api_server)
 
 
 @pytest.fixture(params=["namespaced", "cluster-wide"])
@@ -204,7 +226,7 @@ def test_only_labelled_secrets_and_config_maps_are_listed_and_watched(
         if event["verb"] in ("list", "watch") and resource not in ("inferencecaches", "leases"):
             assert "labelSelector=" in event["requestURI"], event["requestURI"]
             watched.add(resource)
-    assert watched == {kind.plural for kind in CHILD_KINDS}
+    assert watched == {kind.plural for kind in (*CHILD_KINDS, *CLOUDNATIVE_PG_KINDS, PODS)}
 
 
 def test_the_users_object_stays_as_it_was_written(site: Site) -> None:
