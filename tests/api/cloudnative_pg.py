@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from e2e.cluster.apiserver import ApiServer
-from e2e.cluster.processes import ClusterError, wait_until
+from e2e.cluster.errors import ClusterError
+from e2e.cluster.processes import wait_until
 from tests.support.cloudnative_pg import definitions
 
 _NAMES = [str(each["metadata"]["name"]) for each in definitions()]
