@@ -19,6 +19,7 @@ from e2e.cluster.apiserver import ApiServer
 from tests.api.prefix_world import PrefixWorld
 from tests.api.rights import user_of_namespace
 from tests.support.caches import Document
+from tests.support.faulty_kube import ProcessKilledError
 from tests.support.prefix import engine_deployment, prefix_cache
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("crd")]
@@ -45,6 +46,35 @@ class World(PrefixWorld):
         """Return the generation, which rises with each roll-out."""
         assert name == "vllm"
         return int(self.workload(kind)["metadata"]["generation"])
+
+    def keep_revision(self, number: int) -> None:
+        """Make the ReplicaSet in which a Deployment's controller keeps the template, for `rollout undo`."""
+        live = self.workload()
+        template = live["spec"]["template"]
+        labels = {**template["metadata"]["labels"], "pod-template-hash": str(number)}
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "name": "vllm",
+            "uid": live["metadata"]["uid"],
+        }
+        metadata = {**template["metadata"], "labels": labels}
+        replica_set = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": f"vllm-{number}",
+                "labels": labels,
+                "annotations": {"deployment.kubernetes.io/revision": str(number)},
+                "ownerReferences": [{**owner, "controller": True}],
+            },
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {**template, "metadata": metadata},
+            },
+        }
+        self.kubectl("create", "-f", "-", stdin=json.dumps(replica_set))
 
     def traces(self, kind: str = "deployment") -> list[str]:
         """List what of ours is left on the workload."""
@@ -178,12 +208,12 @@ async def test_a_tug_of_war_is_named_and_ended(world: World, options: tuple[str,
 async def test_who_undid_it_by_hand_is_not_argued_with(world: World) -> None:
     """The template as `kubectl rollout undo` brings it back stays, until the settings change."""
     world.user_applies(engine_deployment(*OFF))
-    template = world.workload()["spec"]["template"]
+    world.keep_revision(1)
     world.replace_pods()
     world.apply(patching_cache())
     await world.settled()
-    undo = json.dumps([{"op": "replace", "path": "/spec/template", "value": template}])
-    world.kubectl("patch", "deployment", "vllm", "--type=json", f"--patch={undo}", "--field-manager=kubectl")
+    world.keep_revision(2)
+    world.kubectl("rollout", "undo", "deployment/vllm")
     assert await world.settled() == "False TakenBack"
     assert world.args() == list(OFF)
     world.patch("icache/demo", {"spec": {"layers": {"prefix": {"blockSize": 64}}}})
@@ -194,3 +224,29 @@ async def test_who_undid_it_by_hand_is_not_argued_with(world: World) -> None:
     generation = world.generation()
     assert await world.settled("other") == "False NameConflict"
     assert world.generation() == generation
+
+
+async def test_a_crash_after_any_write_changes_the_template_once(world: World) -> None:
+    """Killed between note, patch and status, and half-way through giving back, the next process ends it."""
+    world.user_applies(engine_deployment(*OFF))
+    world.apply(patching_cache())
+    await world.settled()
+    for dies_after in (1, 2, 3):
+        generation, size = world.generation(), 16 * dies_after
+        world.patch("icache/demo", {"spec": {"layers": {"prefix": {"blockSize": size}}}})
+        world.restart()
+        world.kube.dies_after = dies_after
+        with pytest.raises(ProcessKilledError):
+            await world.settle()
+        world.restart()
+        await world.settle()
+        assert (world.generation(), f"--block-size={size}" in world.args()) == (generation + 1, True)
+    world.kubectl("delete", "icache", "demo")
+    world.restart()
+    world.kube.dies_after = 1
+    with pytest.raises(ProcessKilledError):
+        await world.reconcile()
+    assert world.traces() == ["cachewright"]
+    world.restart()
+    await world.reconcile()
+    assert (world.args(), world.traces()) == (list(OFF), [])
