@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from array import array
 from typing import Final
 
 from e2e.client import Answer, ChatClient
@@ -45,15 +46,15 @@ def tell_questions(story: Story, client: ChatClient, management: ChatClient, ten
     """Ask a question, the same in other words, and another one that looks much like it."""
     before = kept(management)
     first = client.chat(QUESTION, tenant=tenant)
-    story.answer(f"“{QUESTION}” MISS", first, holds=not first.is_hit)
+    story.answer("“What is the speed limit in zone 3 of the city?” MISS", first, holds=not first.is_hit)
     wait_until_kept(management, before)
     same = client.chat(PARAPHRASE, tenant=tenant)
     by_similarity = same.is_hit and same.detail == "semantic" and same.body == first.body
-    story.answer(f"“{PARAPHRASE}” HIT", same, holds=by_similarity)
+    story.answer("“What's the speed limit in zone 3 of the city?” HIT", same, holds=by_similarity)
     story.tell("how similar the two are (cosine)", seen=_similarity(same), holds=bool(_similarity(same)))
     other = client.chat(OTHER_NUMBER, tenant=tenant)
     guarded = not other.is_hit and other.detail == "guard"
-    story.answer(f"“{OTHER_NUMBER}” MISS", other, holds=guarded)
+    story.answer("“What is the speed limit in zone 4 of the city?” MISS", other, holds=guarded)
     found = other.headers.get("cachewright-guard", "")
     why = f"{_similarity(other)}, yet the guard found other {found}"
     story.tell("similar enough for a threshold, and why it is no hit", seen=why, holds=found == "numbers")
@@ -67,7 +68,7 @@ def tell_vectors(story: Story, client: ChatClient, tenant: str) -> None:
     first = client.embed(*TEXTS, model=EMBEDDER, tenant=tenant)
     story.answer("two texts: MISS", first, holds=not first.is_hit)
     second = wait_for("vectors kept", lambda: _hit(client, tenant), SETTLE_SECONDS)
-    story.answer("again: HIT, with the same vectors", second, holds=_vectors(first) == _vectors(second))
+    story.answer("again: HIT, with the same vectors", second, holds=_vectors(second) == _vectors(first))
 
 
 def tell_bump(story: Story, kubectl: Kubectl, client: ChatClient, tenant: str) -> None:
@@ -127,8 +128,9 @@ def _hit(client: ChatClient, tenant: str) -> Answer | None:
     return answer if answer.is_hit else None
 
 
-def _vectors(answer: Answer) -> list[object]:
-    return [each["embedding"] for each in json.loads(answer.body)["data"]]
+def _vectors(answer: Answer) -> list[bytes]:
+    """Return the vectors as they are kept: an embedder may write more digits than its numbers have."""
+    return [array("f", each["embedding"]).tobytes() for each in json.loads(answer.body)["data"]]
 
 
 def _similarity(answer: Answer) -> str:

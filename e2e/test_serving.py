@@ -57,6 +57,8 @@ def test_the_demo_tells_its_story(installation: Installation) -> None:
         "another tenant",
         "detail=sampling",
         "detail=no_tenant",
+        "detail=semantic",
+        "the guard found other numbers",
     ):
         assert words in done.stdout
     assert "✗" not in done.stdout
