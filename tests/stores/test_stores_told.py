@@ -235,7 +235,7 @@ async def test_a_frozen_server_holds_up_no_pass(world: World, qdrant: QdrantServ
 async def test_certificates_are_verified_and_the_authority_is_named_as_the_cause(
     world: World, qdrant: QdrantServer, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """With the right authority all is well; with another one the sentence speaks of the certificate."""
+    """The right authority is enough; another one is named as the cause, and so is what is no certificate."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for folder in (ours, theirs):
         folder.mkdir()
@@ -249,10 +249,16 @@ async def test_certificates_are_verified_and_the_authority_is_named_as_the_cause
         world.qdrant_url = f"https://127.0.0.1:{vectors.port}"
         world.ca = (ours / "ca.crt").read_text()
         await until(world.is_well, seconds=60)
-        world.ca = (theirs / "ca.crt").read_text()
-        status, _, message = await world.told()
-        assert status == "False"
-        assert "certificate verify failed" in message, message
+        encrypted, plain = world.qdrant_url, qdrant.url
+        for url, store in ((encrypted, "Qdrant: "), (plain, "PostgreSQL: ")):
+            world.qdrant_url, world.ca = url, (theirs / "ca.crt").read_text()
+            status, _, message = await world.told()
+            assert (status, message[: len(store)]) == ("False", store)
+            assert "certificate verify failed" in message, message
+            world.ca = "hunter2"
+            status, reason, message = await world.told()
+            assert (status, reason, message[: len(store)]) == ("False", "SecretInvalid", store), message
+            assert "hunter2" not in message
 
 
 async def test_a_redis_with_an_unknown_authority_says_so(
@@ -271,6 +277,25 @@ async def test_a_redis_with_an_unknown_authority_says_so(
     status, reason, message = await world.told()
     assert (status, reason) == ("False", "SecretInvalid")
     assert "only schemes that begin with rediss speak TLS" in message
+
+
+@pytest.mark.parametrize("kind", ["sentinel", "cluster", "unix"])
+async def test_each_form_of_redis_is_told_alike(
+    kind: str, world: World, topologies: Callable[[str], Topology]
+) -> None:
+    """Behind Sentinels, as a cluster, on a socket: well, a wrong password, and nobody there."""
+    url = topologies(kind).url.replace("gateway:gateway", "root:root")
+    world.redis_url = url
+    await until(world.is_well, seconds=60)
+    world.redis_url = url.replace("root:root", "root:hunter2")
+    status, reason, message = await world.told()
+    assert (status, reason, message[:7]) == ("False", "StoreRefused", "Redis: "), message
+    assert "hunter2" not in message
+    gone = {"sentinel": ("/mymaster", "/nobody"), "unix": (".sock", ".gone")}
+    nobody = f"redis+cluster://root:root@127.0.0.1:{closed_port()}"
+    world.redis_url = url.replace(*gone[kind]) if kind in gone else nobody
+    status, reason, message = await world.told()
+    assert (status, reason, message[:7]) == ("False", "StoreUnreachable", "Redis: "), message
 
 
 async def test_a_replica_of_redis_is_unfit(world: World, redis: RedisServer) -> None:

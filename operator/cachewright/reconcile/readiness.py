@@ -99,7 +99,7 @@ def _degraded(observed: Observed) -> Iterator[StoreFinding]:
 
 
 def _found(finding: StoreFinding) -> Part:
-    message = f"{finding.store}: {finding.message}."
+    message = f"{finding.store}: {finding.message.rstrip('.')}."
     return Part(ConditionType.STORES_READY, "False", finding.reason, message, serves=finding.serves)
 
 

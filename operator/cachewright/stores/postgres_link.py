@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
@@ -143,6 +144,7 @@ def open_link(dsn: str, ca_file: str | None = None, max_connections: int = MAX_C
             "a PostgreSQL DSN looks like postgresql://user:password@host:5432/database"
         ) from None
     if ca_file is not None:
+        _require_certificates(ca_file)
         parameters = {"sslrootcert": ca_file, "sslmode": "verify-full"} | parameters
     defaults: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_SECONDS,
@@ -153,6 +155,14 @@ def open_link(dsn: str, ca_file: str | None = None, max_connections: int = MAX_C
         "prepare_threshold": None,  # poolers between us and the server may not carry prepared statements
     }
     return PostgresLink(defaults | parameters | fixed, max_connections)
+
+
+def _require_certificates(file: str) -> None:
+    """Refuse what libpq would only stumble over when it connects, in words that tell nothing."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
+    except (OSError, ValueError) as e:
+        raise InvalidInput("the file with PostgreSQL's certificate authority holds no PEM") from e
 
 
 def _has_news(connection: Connection) -> bool:

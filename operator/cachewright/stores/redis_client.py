@@ -53,6 +53,9 @@ _UNAVAILABLE: Final = (
     OSError,
 )
 
+_SPEAKS_FOR_OTHERS: Final = (exceptions.RedisClusterException, exceptions.ConnectionError)
+_SAID_BY_A_SERVER: Final = (exceptions.AuthenticationError, exceptions.ResponseError)
+
 Client: TypeAlias = "Redis | RedisCluster"
 
 
@@ -190,7 +193,7 @@ def _tls_context(url: RedisUrl) -> ssl.SSLContext:
     if url.ca_data is not None:
         try:
             context.load_verify_locations(cadata=url.ca_data)
-        except ValueError as e:
+        except (OSError, ValueError) as e:
             raise InvalidInput("what is given as certificates of the store's authorities is no PEM") from e
     return context
 
@@ -237,6 +240,9 @@ def _open_client(
 
 
 def _converted(action: str, error: Exception) -> StoreError:
+    cause = error.__cause__
+    if isinstance(error, _SPEAKS_FOR_OTHERS) and isinstance(cause, _SAID_BY_A_SERVER):
+        error = cause  # a server was reached, and refused; redis-py makes nobody's answer of it
     text = f"{action}: {str(error) or type(error).__name__}"
     if isinstance(error, MasterNotFoundError):
         return StoreUnavailable(text.partition(" : ")[0])  # what follows are whole clients
