@@ -17,10 +17,12 @@ TOPOLOGIES = {"tls": run_tls, "sentinel": run_sentinels, "cluster": run_cluster}
 
 @pytest.mark.parametrize("kind", TOPOLOGIES)
 async def test_a_gateway_serves_hits(kind: str, tmp_path: Path, redis: RedisServer, engine: Engine) -> None:
-    """With nothing but the URL changed."""
+    """With nothing but the URL changed, and the authority of a server with TLS mounted beside it."""
     with TOPOLOGIES[kind]() as topology:
         made = Gateway(tmp_path, redis, engine.url)
-        made.mount("redis/url", topology.url)
+        made.mount("redis/url", topology.url.partition("?")[0])
+        if topology.ca_file is not None:
+            made.mount("redis-ca/ca.crt", topology.ca_file.read_text())
         async with running(made):
             assert (await made.call()).cache == "cachewright; fwd=miss"
 

@@ -18,8 +18,9 @@ from cachewright.gateway.mounts import Mounts
 from cachewright.keys.record import Record
 from cachewright.local.edition import Edition, UpstreamChoice, make_edition
 from cachewright.local.state_folder import StateFolder, write_private
-from cachewright.local.store_choice import GivenUrl, Memory, OwnServer, choose_store
+from cachewright.local.store_choice import GivenUrl, Memory, OwnServer, choose_store, external_store
 from cachewright.policy.document import GatewayPolicy
+from cachewright.stores.redis_url import parse_redis_url
 from tests.local.harness import QUICKSTART
 
 PRODUCTION = QUICKSTART.parent / "external-redis.yaml"
@@ -201,3 +202,16 @@ def test_then_memory(installed: Installed) -> None:
         choose_store("valkey")
     with pytest.raises(LocalError, match="redis-server"):
         choose_store("redis")
+
+
+def test_an_external_store_comes_with_its_authorities() -> None:
+    """Where its URL is given; without that, a store of our own takes its place."""
+    manifest = cache(QUICKSTART.parent / "all-external.yaml")
+    external = manifest.spec.stores.redis.external
+    assert external is not None
+    values = {("redis", "url"): b"rediss://host:6379\n", ("private-ca", "ca.crt"): b"PEM"}
+    given = external_store(external, values)
+    assert given is not None
+    assert parse_redis_url(given.url).ca_data == "PEM"
+    assert external_store(external, {("redis", "url"): b"rediss://host"}) == GivenUrl("rediss://host")
+    assert external_store(external, {("private-ca", "ca.crt"): b"PEM"}) is None

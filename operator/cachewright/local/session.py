@@ -35,9 +35,8 @@ from cachewright.local.run_store import RunStore
 from cachewright.local.secret_options import SecretOption
 from cachewright.local.stand_in import StandIn
 from cachewright.local.state_folder import Running, StateFolder, default_state_folder, write_private
-from cachewright.local.store_choice import GivenUrl, StoreChoice, choose_store
+from cachewright.local.store_choice import StoreChoice, choose_store, external_store
 from cachewright.local.telling import PlainLines, Quiet, Teller
-from cachewright.stores.redis_url import with_authorities
 
 FROM_MANIFEST: Final = "manifest"
 """`--upstream manifest`: where the manifest says."""
@@ -175,12 +174,9 @@ class LocalSession:
         """Choose by `--store`; `auto` takes the manifest's external store if its URL is given."""
         redis = self._declared.cache.spec.stores.redis
         if self._options.store == "auto" and redis.external is not None:
-            ref, ca = redis.external.url_secret_ref, redis.external.ca_secret_ref
-            secrets = self._keeper.secrets(self._declared)
-            url = secrets.get((ref.name, ref.key), b"").decode().strip()
-            pem = secrets.get((ca.name, ca.key), b"").decode() if ca is not None else ""
-            if url:
-                return GivenUrl(with_authorities(url, pem) if pem else url)
+            given = external_store(redis.external, self._keeper.secrets(self._declared))
+            if given is not None:
+                return given
         prefer_redis = redis.managed is not None and redis.managed.flavor == "Redis"
         return choose_store(self._options.store, prefer_redis)
 

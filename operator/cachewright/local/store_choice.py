@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cachewright.api.references import SecretKeyRef
+from cachewright.api.stores import ExternalRedis
 from cachewright.errors import InvalidInput, LocalError
-from cachewright.stores.redis_url import parse_redis_url
+from cachewright.stores.redis_url import parse_redis_url, with_authorities
 
 KINDS: Final = ("auto", "valkey", "redis", "memory")
 
@@ -70,6 +72,22 @@ def choose_store(asked: str, prefer_redis: bool = False) -> StoreChoice:
             order = (_redis, _valkey) if prefer_redis else (_valkey, _redis)
             return _found(*order) or Memory()
     return GivenUrl(asked)
+
+
+def external_store(external: ExternalRedis, secrets: Mapping[tuple[str, str], bytes]) -> GivenUrl | None:
+    """Return the manifest's own store, by values of Secrets; None where its URL is not given.
+
+    Its authorities count where they are given too.
+    """
+    url = _text(secrets, external.url_secret_ref).strip()
+    pem = _text(secrets, external.ca_secret_ref) if external.ca_secret_ref is not None else ""
+    if not url:
+        return None
+    return GivenUrl(with_authorities(url, pem) if pem else url)
+
+
+def _text(secrets: Mapping[tuple[str, str], bytes], ref: SecretKeyRef) -> str:
+    return secrets.get((ref.name, ref.key), b"").decode()
 
 
 def _found(*finders: Callable[[], OwnServer | None]) -> OwnServer | None:
