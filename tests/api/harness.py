@@ -20,7 +20,9 @@ from tests.support.faulty_kube import FaultyKube
 from tests.support.kept_store import KeptStore
 from tests.support.store_questions import WELL
 
-SETTINGS = OperatorSettings(render=RenderSettings(gateway_image="cachewright:test"), switch_seconds=0.2)
+SETTINGS = OperatorSettings(
+    render=RenderSettings(gateway_image="cachewright:test"), switch_seconds=0.2, engine_timeout_seconds=60.0
+)
 
 Versions = dict[tuple[str, str], str]
 

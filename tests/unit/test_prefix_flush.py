@@ -16,6 +16,7 @@ from e2e.engine import PrefixCache
 from tests.support.caches import Document
 from tests.support.passes import World
 from tests.support.prefix import prefix_cache
+from tests.support.waiting import PATIENCE_SECONDS
 from tests.unit.test_prefix_hits import WORDS
 
 OLD, NEW = "2026-11-30T11:00:00Z", "2026-11-30T13:00:00Z"
@@ -34,7 +35,7 @@ class Flushing:
 
     def restart(self) -> None:
         """Begin anew with nothing remembered, as a new process does."""
-        self.calls = EngineCalls(lambda: 0.0, 60.0)
+        self.calls = EngineCalls(lambda: 0.0, 60.0, PATIENCE_SECONDS)
 
     async def look(self, *pods: Document, problem: str = "") -> str:
         """Run two passes over these pods, as a switch takes; returns the condition's status and reason."""

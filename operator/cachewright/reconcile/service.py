@@ -85,7 +85,11 @@ class Reconciler:
         settling = Settling(self.monotonic, self.settings.switch_seconds)
         object.__setattr__(self, "_settling", settling)
         object.__setattr__(self, "_store_checks", StoreChecks(self.monotonic, self.questions))
-        engines = EngineCalls(self.monotonic, self.settings.scrape_engines_seconds)
+        interval_seconds, timeout_seconds = (
+            self.settings.scrape_engines_seconds,
+            self.settings.engine_timeout_seconds,
+        )
+        engines = EngineCalls(self.monotonic, interval_seconds, timeout_seconds)
         object.__setattr__(self, "_engines", engines)
 
     async def reconcile(self, namespace: str, name: str) -> Outcome:

@@ -31,5 +31,7 @@ class OperatorSettings:
     """How soon the store is asked again how full it is, while something could be given up for room."""
     scrape_engines_seconds: float = 60.0
     """How soon an engine's pods are asked again for their metrics."""
+    engine_timeout_seconds: float = 2.0
+    """Longest wait for one pod of an engine, connecting included; the pods of one are asked all at once."""
     store_timeout_seconds: float = 3.0
     """Longest wait for one exchange with a store; a frozen one must not hold up other objects."""

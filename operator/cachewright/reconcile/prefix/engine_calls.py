@@ -18,9 +18,11 @@ from cachewright.reconcile.state import Observed, Plan
 class EngineCalls:
     """Calls of the engines of all objects."""
 
-    def __init__(self, monotonic: Callable[[], float], interval_seconds: float) -> None:
-        self._scrapes = EngineScrapes(monotonic, interval_seconds)
-        self._flushes = EngineFlushes()
+    def __init__(
+        self, monotonic: Callable[[], float], interval_seconds: float, timeout_seconds: float
+    ) -> None:
+        self._scrapes = EngineScrapes(monotonic, interval_seconds, timeout_seconds)
+        self._flushes = EngineFlushes(timeout_seconds)
 
     async def hear(self, observed: Observed, planned: Plan) -> Observed:
         """Add what the engine's pods tell of their prefix caches."""

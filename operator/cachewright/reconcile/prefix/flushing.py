@@ -22,9 +22,6 @@ from cachewright.reconcile.prefix.seen import Pod, PrefixSeen
 from cachewright.reconcile.prefix.wish import PrefixWish
 from cachewright.reconcile.timestamps import from_timestamp
 
-TIMEOUT_SECONDS: Final = 3.0
-"""Longest wait for one pod; emptying takes an engine milliseconds."""
-
 MOST_BYTES: Final = 4096
 """What is read of an answer."""
 
@@ -33,6 +30,8 @@ MOST_BYTES: Final = 4096
 class EngineFlushes:
     """Which pods were emptied since which switch, by the object's namespace and name."""
 
+    timeout_seconds: float
+    """Longest wait for one pod; emptying takes an engine milliseconds."""
     _done: dict[tuple[str, str], tuple[str, set[str]]] = field(default_factory=dict)
 
     async def flush(
@@ -45,7 +44,7 @@ class EngineFlushes:
             done = set()
             self._done[key] = (flush.switch, done)
         left = [pod for pod in seen.pods if _is_older(pod, flush) and str(pod["metadata"]["uid"]) not in done]
-        problems = dict(zip(map(_uid, left), await _ask_all(left, wish), strict=True))
+        problems = dict(zip(map(_uid, left), await _ask_all(left, wish, self.timeout_seconds), strict=True))
         done |= {uid for uid, problem in problems.items() if not problem}
         refused = [problem for problem in problems.values() if problem]
         return FlushSeen(flush.switch, len(refused), refused[0] if refused else "")
@@ -66,10 +65,10 @@ def _is_older(pod: Pod, flush: Flush) -> bool:
     return created is None or since is None or created <= since
 
 
-async def _ask_all(pods: Sequence[Pod], wish: PrefixWish) -> list[str]:
+async def _ask_all(pods: Sequence[Pod], wish: PrefixWish, timeout_seconds: float) -> list[str]:
     if not pods:
         return []
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+    timeout = aiohttp.ClientTimeout(total=timeout_seconds)
     async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as client:
         return list(await asyncio.gather(*(_ask(client, pod, wish) for pod in pods)))
 

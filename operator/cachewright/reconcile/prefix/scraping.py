@@ -23,9 +23,6 @@ from cachewright.reconcile.prefix.wish import PrefixWish
 MOST_PODS: Final = 8
 """Pods of one engine that are asked; the first by name, so that they stay the same."""
 
-TIMEOUT_SECONDS: Final = 1.0
-"""Longest wait for one pod, connecting included."""
-
 MOST_BYTES: Final = 2 * 1024 * 1024
 """Longest answer that is read; engines send some 100 KiB."""
 
@@ -45,6 +42,9 @@ class EngineScrapes:
 
     monotonic: Callable[[], float]
     interval_seconds: float
+    """How long what a pod told stands."""
+    timeout_seconds: float
+    """Longest wait for one pod, connecting included."""
     _remembered: dict[tuple[str, str], _Remembered] = field(default_factory=dict)
 
     async def look(self, namespace: str, name: str, wish: PrefixWish, seen: PrefixSeen) -> EngineHits | None:
@@ -60,7 +60,7 @@ class EngineScrapes:
         if last is None or last.reader != reader:
             last = self._remembered[key] = _Remembered(reader, now)
         pods = _asked(seen.pods)
-        answers = await _ask_all(pods, wish)
+        answers = await _ask_all(pods, wish, self.timeout_seconds)
         told = {uid: each for uid, each in answers.items() if isinstance(each, PrefixCounts)}
         living = frozenset(str(pod["metadata"]["uid"]) for pod in seen.pods)
         news = last.history.take(told, living, now)
@@ -83,11 +83,13 @@ def _asked(pods: Sequence[Pod]) -> list[Pod]:
     return sorted(running, key=lambda pod: str(pod["metadata"]["name"]))[:MOST_PODS]
 
 
-async def _ask_all(pods: Sequence[Pod], wish: PrefixWish) -> dict[str, PrefixCounts | str]:
+async def _ask_all(
+    pods: Sequence[Pod], wish: PrefixWish, timeout_seconds: float
+) -> dict[str, PrefixCounts | str]:
     """Return what each pod counted, or why it did not tell, by uid."""
     if not pods:
         return {}
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+    timeout = aiohttp.ClientTimeout(total=timeout_seconds)
     # Nothing is unpacked: a small answer could become a huge one.
     headers = {"Accept-Encoding": "identity"}
     async with aiohttp.ClientSession(timeout=timeout, headers=headers, auto_decompress=False) as client:
@@ -118,7 +120,7 @@ async def _ask(client: aiohttp.ClientSession, pod: Pod, wish: PrefixWish) -> Pre
                 return f"{where} answers with status {response.status}"
             content = await _bounded(response.content)
     except TimeoutError:
-        return f"{where} gives no answer within {TIMEOUT_SECONDS:g} s"
+        return f"{where} gives no answer in time"
     except aiohttp.ClientConnectorError:
         return f"{where} takes no connection"
     except aiohttp.ClientError:
