@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cachewright.gateway.process import STORE_GRACE_SECONDS
+from cachewright.keys.entry_key import probes_key
 from cachewright.stores.redis_client import MAX_CONNECTIONS
 from e2e.engine import Engine
 from tests.gateway.harness import Gateway, root_client, running
@@ -66,6 +67,24 @@ async def test_a_frozen_store_costs_one_budget_and_then_nothing(
     own_redis.thaw()
     await hits_again(fragile)
     assert await fragile.metric("cachewright_breaker_open", store="redis") == 0
+
+
+async def test_layers_are_tried_as_soon_as_the_store_is_back(
+    fragile: Gateway, own_redis: RedisServer
+) -> None:
+    """The next turn tries them, although they were well less than a minute ago."""
+    await hits_again(fragile)
+    await fragile.process.probing.take_turn()
+    async with root_client(own_redis) as client:
+        first = await client.hget(probes_key(own_redis.cache_id), "Exact")
+        await fragile.process.probing.take_turn()
+        assert await client.hget(probes_key(own_redis.cache_id), "Exact") == first
+        own_redis.freeze()
+        await timed(fragile)
+        own_redis.thaw()
+        await hits_again(fragile)
+        await fragile.process.probing.take_turn()
+        assert await client.hget(probes_key(own_redis.cache_id), "Exact") != first
 
 
 async def test_many_at_once_on_a_frozen_store(fragile: Gateway, own_redis: RedisServer) -> None:
