@@ -203,6 +203,18 @@ def test_another_delivery_begins_when_the_words_are_given_back(world: PatchWorld
     assert world.args == ["serve", "--no-enable-prefix-caching"]
 
 
+def test_a_workload_that_may_not_be_looked_at_is_not_forgotten(world: PatchWorld) -> None:
+    """Rights that come back let it be given back still."""
+    world.run()
+    note = read_note(world.children["ConfigMap", "demo-engine"])
+    assert note is not None
+    world.change(layers={"exact": {}})
+    planned = world.step(patched=PatchSeen(note, None, is_hidden=True))
+    assert (planned.stamp, planned.deletes) == (None, ())
+    world.run()
+    assert world.args == ["serve", "--no-enable-prefix-caching"]
+
+
 def test_a_workload_of_another_object_is_not_patched(world: PatchWorld) -> None:
     """Two objects would undo each other's words for ever."""
     said = world.run(world.pod(), rival="other")

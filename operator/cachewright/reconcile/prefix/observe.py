@@ -107,7 +107,10 @@ async def see_patched(
         return None
     if seen is not None and not seen.problem and wish is not None and note.is_of(wish.ref):
         return PatchSeen(note, seen.workload)
-    return PatchSeen(note, await kube.get(kind, namespace, note.name))
+    try:
+        return PatchSeen(note, await kube.get(kind, namespace, note.name))
+    except KubeForbidden:
+        return PatchSeen(note, None, is_hidden=True)
 
 
 def _has_settings(pod: Manifest, wish: PrefixWish, container: str) -> bool:

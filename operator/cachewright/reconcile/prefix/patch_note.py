@@ -55,6 +55,8 @@ class PatchSeen:
     note: PatchNote
     workload: Mapping[str, Any] | None
     """None where it is gone."""
+    is_hidden: bool = False
+    """True where it may not be looked at, as after rights were taken away."""
 
 
 def read_note(live: Manifest | None) -> PatchNote | None:

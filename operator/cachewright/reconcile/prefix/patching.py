@@ -54,7 +54,10 @@ def leaving(wish: PrefixWish | None, observed: Observed) -> PrefixChildren | Non
     """Return what gives back a workload that is not to be patched any more; None where nothing is left."""
     patched, seen = observed.patched, observed.prefix
     is_patch = wish is not None and wish.layer.delivery == "Patch"
+    keeps = frozenset({("ConfigMap", engine_name(observed.name))})
     workload: Mapping[str, Any] | None = None
+    if patched is not None and patched.is_hidden:
+        return PrefixChildren(keeps=keeps)
     if patched is not None and not (is_patch and wish is not None and patched.note.is_of(wish.ref)):
         workload = patched.workload
     elif seen is not None and not is_patch:
@@ -64,7 +67,6 @@ def leaving(wish: PrefixWish | None, observed: Observed) -> PrefixChildren | Non
     restored, released = given_back(workload, observed.name)
     if restored is None and released is None:
         return None
-    keeps = frozenset({("ConfigMap", engine_name(observed.name))})
     return PrefixChildren(keeps=keeps, stamp=restored, release=released)
 
 
