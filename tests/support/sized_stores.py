@@ -5,7 +5,6 @@ The tests of the package `sizing` and `bench.sizing` compare that with what was 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import random
@@ -13,6 +12,7 @@ import subprocess
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,6 @@ import numpy as np
 import psycopg
 from redis.asyncio import Redis
 
-from cachewright.errors import StoreUnavailable
 from cachewright.keys.digest import EntryName, tenant_tag
 from cachewright.keys.keyspaces import Keyspace
 from cachewright.layers.entry import Entry, encode_dependence, encode_entry
@@ -29,19 +28,23 @@ from cachewright.sizing.load import Load
 from cachewright.stores.embeddings import ColdEmbedding, EmbeddingSpace
 from cachewright.stores.postgres_embeddings import PostgresEmbeddingStore
 from cachewright.stores.postgres_link import open_link
+from cachewright.stores.postgres_sql import put_parameters, put_statement
+from cachewright.stores.postgres_vectors import PostgresVectorStore
+from cachewright.stores.qdrant_points import entry_point
+from cachewright.stores.qdrant_vectors import QdrantVectorStore
 from cachewright.stores.vector_opening import open_vector_store
 from cachewright.stores.vectors import EntryId, Quantization, VectorEntry, VectorSpace, VectorStore
 from tests.support.postgres_servers import PostgresServer
 from tests.support.qdrant_servers import QdrantServer
 from tests.support.redis_servers import RedisServer
+from tests.support.waiting import PATIENCE_SECONDS
 
 CACHE: Final = "ab" * 8
 KEYSPACE: Final = Keyspace("cd" * 8, 1)
 KEY: Final = bytes(range(32))
 NOW: Final = 1_800_000_000.0
 TENANTS: Final = 10
-TOGETHER: Final = 4
-MOST_ATTEMPTS: Final = 30
+BATCH: Final = 100
 
 _WORDS: Final = sorted(
     {word for word in (Path(__file__).parents[2] / "docs" / "api.md").read_text().split() if word.isalpha()}
@@ -104,15 +107,9 @@ async def fill_vectors(store: VectorStore, load: Load, quantization: Quantizatio
     await store.check()
     await store.drop(CACHE, KEYSPACE)
     await store.ensure(space, "probe", array("f", [1.0] * load.dimensions))
-    waiting = iter(answers(load))
-
-    async def put_all() -> None:
-        for answer in waiting:
-            entry, attempts = _vector_entry(answer), iter(range(MOST_ATTEMPTS))
-            while not await _is_put(store, space, entry):
-                next(attempts)
-
-    await asyncio.gather(*(put_all() for _ in range(TOGETHER)))
+    entries = map(_vector_entry, answers(load))
+    while batch := list(islice(entries, BATCH)):
+        await _put(store, space, batch)
     return space
 
 
@@ -177,13 +174,17 @@ async def _fill_cold(cold: PostgresEmbeddingStore, load: Load) -> None:
         assert await cold.write(space, tag, batch, 0)
 
 
-async def _is_put(store: VectorStore, space: VectorSpace, entry: VectorEntry) -> bool:
-    """Store an entry; False where a busy machine let its time run out."""
-    try:
-        await store.put(space, entry)
-    except StoreUnavailable:
-        return False
-    return True
+async def _put(store: VectorStore, space: VectorSpace, batch: list[VectorEntry]) -> None:
+    """Store entries as `put` does, many at once and with time enough on a busy machine."""
+    if isinstance(store, QdrantVectorStore):
+        async with store._link.use("fill", PATIENCE_SECONDS) as client:
+            await client.upsert(space.name, [entry_point(entry) for entry in batch], wait=True)
+        return
+    assert isinstance(store, PostgresVectorStore)
+    async with store._link.use("fill", PATIENCE_SECONDS) as connection, connection.transaction():
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        rows = map(put_parameters, batch)
+        await connection.cursor().executemany(put_statement(space.name), rows)
 
 
 def _vector_entry(answer: Answer) -> VectorEntry:
