@@ -73,6 +73,30 @@ class PrefixStatus(ApiModel):
     """Keyspace since whose coming into use no pod holds older prefixes, with `flush: AfterSwitch`."""
 
 
+class SweptLayer(ApiModel):
+    """What a layer held when the sweep came by, in two digits."""
+
+    name: Annotated[str, Field(min_length=1, max_length=32)]
+    """Name of the layer, such as Exact."""
+    entries: Annotated[int, Field(ge=0)]
+    """Entries of the keyspace in use."""
+    retained_entries: Annotated[int, Field(ge=0)]
+    """Entries of keyspaces that are no longer in use and not yet gone."""
+
+
+class SweepStatus(ApiModel):
+    """What the last sweep over the cache's keys found; told at most every 15 minutes."""
+
+    ended_at: Timestamp
+    """When it ended."""
+    removed: Annotated[int, Field(ge=0)]
+    """Entries that it removed, since nobody could reach them any more, in two digits."""
+    layers: Annotated[list[SweptLayer], Field(max_length=16)] = Field(
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    """What it left."""
+
+
 class PlannedChange(ApiModel):
     """Something that runs and is about to be changed."""
 
@@ -100,6 +124,8 @@ class InferenceCacheStatus(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     """Ready, Reconciling and Stalled (kstatus), and one per component."""
+    sweep: SweepStatus | None = None
+    """The last sweep; see `spec.sweep`."""
     planned: Annotated[list[PlannedChange], Field(max_length=16)] | None = Field(
         default=None,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["kind", "name"]},

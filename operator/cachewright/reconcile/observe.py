@@ -309,6 +309,7 @@ async def _store_state(
                 probes=probes,
                 probe_request=await store.read_probe_request(cache_id),
                 server=await store.read_server(),
+                sweep=await store.read_sweep(cache_id),
             )
     except TimeoutError:
         return StoreState(error=f"no answer within {settings.store_timeout_seconds:g} s", asked=True)

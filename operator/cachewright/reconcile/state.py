@@ -23,7 +23,7 @@ from cachewright.reconcile.references import Reference
 from cachewright.reconcile.workload import WorkloadSeen
 from cachewright.stores.probes import ProbeReport
 from cachewright.stores.protocols import ServerFacts
-from cachewright.stores.reclaim import ReclaimReport
+from cachewright.stores.reclaim import ReclaimReport, SweepReport
 
 Manifest = dict[str, Any]
 
@@ -79,6 +79,8 @@ class StoreState:
     """What gateways found when they tried their layers, by layer."""
     probe_request: str = ""
     """What gateways are asked to try their layers for."""
+    sweep: SweepReport | None = None
+    """The last sweep over the cache's keys; None where none is known."""
     server: ServerFacts | None = None
     """What it says of itself; None where it was not asked, or may not be."""
 

@@ -22,6 +22,7 @@ from cachewright.reconcile.rotation_told import rotation_part
 from cachewright.reconcile.serving import in_use
 from cachewright.reconcile.sizes_told import sizes_part
 from cachewright.reconcile.state import Applied, Finding, Manifest, Observed, Plan
+from cachewright.reconcile.sweep_told import sweep_status
 from cachewright.reconcile.timestamps import to_timestamp
 from cachewright.reconcile.undersized_told import undersized_part
 from cachewright.render.metadata import endpoint_url
@@ -59,6 +60,8 @@ def build_status(
     engine = prefix_status(before, observed, plan, now)
     if engine:
         status["prefix"] = engine
+    if swept := sweep_status(before, observed, plan.record):
+        status["sweep"] = swept
     if plan.changes and (plan.blocked is not None or applied.error is not None):
         status["planned"] = planned_status(plan.changes)
     if plan.record is not None and plan.record.past:
