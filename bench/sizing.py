@@ -1,7 +1,7 @@
 """What `cachewright size` works out beside what real servers take: `python -m bench.sizing` prints a table.
 
 The same as tests/stores/test_sizing.py at any size, with memory and graphs of Qdrant's engine as well, which
-shows only where there are many entries.
+show only where there are many entries: below some 5,000 its own buffers outweigh them.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ async def _qdrant(load: Load) -> list[Row]:
         folder = server.folder / "storage"
         rows.append(
             Row(
-                "qdrant: disk, with graphs",
-                _disk(need, "similar answers", log, "graphs of their vectors"),
+                "qdrant: disk, rewritten with graphs",
+                _disk(need, "similar answers", log, "graphs of their vectors", "room to rewrite segments"),
                 disk_bytes(folder),
             )
         )

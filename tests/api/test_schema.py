@@ -85,6 +85,8 @@ def filled(schema: Schema, name: str) -> object:
             return [filled(schema["items"], name)]
         case "integer":
             return 7
+        case "number":
+            return 0.25
     return "2026-11-30T02:00:00Z" if "T[0-9]" in schema.get("pattern", "") else name.capitalize()
 
 

@@ -25,10 +25,10 @@ COMPRESSED_SHARE: Final = 0.78
 FIELD_INDEXES_BYTES: Final = 170
 """A point's share of the indexes of four fields, on disk."""
 
-POINT_MEMORY_BYTES: Final = 1000
+POINT_MEMORY_BYTES: Final = 550
 """Its ids and its share of the same indexes, in memory."""
 
-LINK_BYTES: Final = 10
+LINK_BYTES: Final = 4
 """Of a graph, for each neighbour."""
 
 COPY_FACTOR: Final = 1.1
