@@ -18,7 +18,9 @@ CompareGolden = Callable[[str, str], None]
 # A machine that is busy with others is no failure, neither of what is tested nor of what draws its input.
 settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("usual")
-settings.register_profile("soak", max_examples=20_000, deadline=None)
+settings.register_profile(
+    "soak", max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
