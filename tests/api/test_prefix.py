@@ -158,3 +158,13 @@ async def test_a_template_that_cannot_be_added_to_is_left_alone(world: PrefixWor
     assert world.generation() == generation
     assert "--enable-prefix-caching" in await world.message()
     assert world.stamp() == ""
+
+
+async def test_a_namespace_that_goes_ends_passes_in_peace(world: PrefixWorld) -> None:
+    """The pod that is to prove that the policy acts is refused then, which is no fault of anybody's."""
+    world.apply(prefix_cache())
+    await world.reconcile()
+    world.kubectl("delete", "namespace", world.namespace, "--wait=false")
+    outcomes = [await world.reconcile() for _ in range(3)]
+    assert outcomes[-1].ready is None
+    assert not any(outcome.retry for outcome in outcomes)

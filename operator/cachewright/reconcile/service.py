@@ -107,12 +107,13 @@ class Reconciler:
             spec = load(document).spec
         except InvalidSpec:
             spec = None
-        observed = await observe(
-            self.kube, document, spec, self.open_record_store, self.settings, self._store_checks
-        )
-        planned = plan(observed, self.settings.render, self.clock())
-        url = store_url(observed.children, observed.secrets, name)
         try:
+            # Looking writes too: a pod that is never stored, to see what becomes of it.
+            observed = await observe(
+                self.kube, document, spec, self.open_record_store, self.settings, self._store_checks
+            )
+            planned = plan(observed, self.settings.render, self.clock())
+            url = store_url(observed.children, observed.secrets, name)
             before = await self._foretell(observed, planned)
             applied = await apply(self.kube, planned, url, self.open_record_store, self.settings)
         except KubeTerminating:
