@@ -1,7 +1,7 @@
 """What `cachewright size` works out beside what real servers take: `python -m bench.sizing` prints a table.
 
 The same as tests/stores/test_sizing.py at any size, with memory and graphs of Qdrant's engine as well, which
-show only where there are many entries: below some 5,000 its own buffers outweigh them.
+show only where there are many entries: below some 8,000 nothing is rewritten, and buffers outweigh them.
 """
 
 from __future__ import annotations
