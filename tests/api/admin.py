@@ -88,6 +88,18 @@ class Admin:
         query = {"fieldManager": "test", "force": "true", "fieldValidation": "Strict"}
         return self.request("PATCH", path, body, "application/apply-patch+yaml", **query)
 
+    def remove_other_caches(self, kept: str) -> None:
+        """Delete all caches outside a namespace: what other tests left to an operator of the cluster."""
+        listed = self.request("GET", "/apis/cachewright.dev/v1alpha1/inferencecaches").body["items"]
+        for document in listed:
+            if document["metadata"]["namespace"] == kept:
+                continue
+            path = f"{_collection(document)}/{document['metadata']['name']}"
+            if document["metadata"].get("finalizers"):
+                freed = {"metadata": {"finalizers": None}}
+                self.request("PATCH", path, freed, "application/merge-patch+json")
+            self.request("DELETE", path)
+
 
 def _collection(document: Document) -> str:
     return CACHES.format(namespace=document["metadata"]["namespace"])

@@ -127,6 +127,7 @@ def site(
         arguments.append(f"--namespace={namespace}")
     else:
         kubeconfig = user_of_cluster(api_server, user, namespace)
+        admin.remove_other_caches(namespace)
     with OperatorProcess(kubeconfig, tmp_path, arguments) as operator:
         operator.wait(lambda: operator.ready and operator.leads, "the operator leads", 30)
         yield Site(operator, admin, namespace, user)
