@@ -66,6 +66,9 @@ ANNOTATION_PREFIX_PATCHED: Final = "prefix.cachewright.dev/patched"
 """On a pod template that was patched, and so on its pods: a digest of the words that its engine was given,
 then its container and the words before."""
 
+LABEL_CLOUDNATIVE_PG_CLUSTER: Final = "cnpg.io/cluster"
+"""CloudNativePG's own label of what belongs to a Cluster: pods and volume claims."""
+
 LABEL_PREFIX_PATCHED: Final = "prefix.cachewright.dev/patched-for"
 """On a workload whose pod template was patched: the name of the InferenceCache that wanted it."""
 

@@ -185,3 +185,9 @@ class StoresSpec(ApiModel):
     """Qdrant, for layers that name it as their store."""
     postgres: PostgresStore | None = None
     """PostgreSQL, for layers that name it as their store."""
+
+
+def is_clustered(stores: StoresSpec) -> bool:
+    """Tell whether CloudNativePG runs PostgreSQL."""
+    managed = stores.postgres.managed if stores.postgres else None
+    return managed is not None and managed.provider == "CloudNativePG"

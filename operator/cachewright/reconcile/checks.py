@@ -12,10 +12,10 @@ from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import LABEL_USE, postgres_name, qdrant_name
 from cachewright.api.quantities import parse_quantity
+from cachewright.api.stores import is_clustered
 from cachewright.keys.record import Record
 from cachewright.reconcile.sizes_told import requested_storage
 from cachewright.reconcile.state import Finding, Observed, SecretProblem, SecretState
-from cachewright.render.children import is_clustered
 
 DEFAULT_CLASS: Final = "the default"
 """Stands for the cluster's own StorageClass, whose name we do not know."""

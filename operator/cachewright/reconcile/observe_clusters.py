@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from cachewright.api.conditions import Reason
 from cachewright.api.inference_cache import InferenceCacheSpec
-from cachewright.api.names import LABEL_CACHE, postgres_name
+from cachewright.api.names import LABEL_CACHE, LABEL_CLOUDNATIVE_PG_CLUSTER, postgres_name
+from cachewright.api.stores import is_clustered
 from cachewright.errors import KubeForbidden, KubeNotFound
 from cachewright.kube.protocol import CLOUDNATIVE_PG_KINDS, VOLUME_CLAIMS, KubeClient
 from cachewright.reconcile.references import Reference
 from cachewright.reconcile.state import ChildId, ClusterSeen, Finding, Manifest
-from cachewright.render.children import is_clustered
-from cachewright.render.cloudnative_pg import LABEL_CLUSTER, SECRET_TYPE
+from cachewright.render.cloudnative_pg import SECRET_TYPE
 
 _MISSING = (
     "spec.stores.postgres.managed.provider is CloudNativePG, and the API server knows no {api_version}"
@@ -51,7 +51,11 @@ async def see_cluster(
             for item in items:
                 typed = {**item, "apiVersion": kind.api_version, "kind": kind.kind}
                 found[kind.kind, str(item["metadata"]["name"])] = typed
-        claims = await kube.list(VOLUME_CLAIMS, namespace, f"{LABEL_CLUSTER}={name}") if is_wanted else []
+        claims = (
+            await kube.list(VOLUME_CLAIMS, namespace, f"{LABEL_CLOUDNATIVE_PG_CLUSTER}={name}")
+            if is_wanted
+            else []
+        )
     except KubeForbidden as e:
         message = f"The operator may not look at what CloudNativePG runs: {e}"
         return ClusterSeen(Finding(Reason.FORBIDDEN, message, stalled=True)), {}

@@ -9,11 +9,10 @@ import hashlib
 from typing import Final
 
 from cachewright.api.inference_cache import InferenceCacheSpec
-from cachewright.api.names import LABEL_CACHE, LABEL_COMPONENT, postgres_name
+from cachewright.api.names import LABEL_CACHE, LABEL_CLOUDNATIVE_PG_CLUSTER, LABEL_COMPONENT, postgres_name
+from cachewright.api.stores import is_clustered
 from cachewright.errors import KubeForbidden
 from cachewright.kube.protocol import PODS, KubeClient, Manifest
-from cachewright.render.children import is_clustered
-from cachewright.render.cloudnative_pg import LABEL_CLUSTER
 
 COMPONENTS: Final = ("postgres", "qdrant", "redis")
 
@@ -29,7 +28,7 @@ async def see_store_pods(kube: KubeClient, namespace: str, name: str, spec: Infe
         return ""
     selectors = [f"{LABEL_CACHE}={name},{LABEL_COMPONENT} in ({','.join(COMPONENTS)})"]
     if is_clustered(spec.stores):
-        selectors.append(f"{LABEL_CLUSTER}={postgres_name(name)},{TAKES_WRITES}")
+        selectors.append(f"{LABEL_CLOUDNATIVE_PG_CLUSTER}={postgres_name(name)},{TAKES_WRITES}")
     try:
         found = [await kube.list(PODS, namespace, selector) for selector in selectors]
         return digest_of_pods([pod for pods in found for pod in pods])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachewright.api.conditions import ConditionType, Reason
-from cachewright.api.names import postgres_name
+from cachewright.api.names import LABEL_CLOUDNATIVE_PG_CLUSTER, postgres_name
 from cachewright.api.quantities import parse_quantity
 from cachewright.reconcile.readiness import Part
 from cachewright.reconcile.state import Manifest, Observed
-from cachewright.render.cloudnative_pg import LABEL_CLUSTER
 
 
 def sizes_part(observed: Observed) -> Part | None:
@@ -41,7 +40,7 @@ def volume_claims(observed: Observed) -> Iterator[Manifest]:
 def _wanted(observed: Observed, claim: Manifest) -> str:
     """Return the size that a claim is to have: CloudNativePG may not have asked for it yet."""
     cluster = observed.children.get(("Cluster", postgres_name(observed.name)))
-    if cluster is None or claim["metadata"].get("labels", {}).get(LABEL_CLUSTER) is None:
+    if cluster is None or claim["metadata"].get("labels", {}).get(LABEL_CLOUDNATIVE_PG_CLUSTER) is None:
         return requested_storage(claim)
     return str(cluster["spec"]["storage"]["size"])
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from cachewright.api.inference_cache import InferenceCache
 from cachewright.api.names import postgres_name, qdrant_name
-from cachewright.api.stores import StoresSpec
+from cachewright.api.stores import StoresSpec, is_clustered
 from cachewright.render.cloudnative_pg import build_cluster, build_cluster_secret, build_database
 from cachewright.render.gateway import (
     build_admin_secret,
@@ -59,12 +59,6 @@ def build_children(cache: InferenceCache, inputs: RenderInputs, settings: Render
         *_postgres(cache, inputs, settings),
         *_gateway(cache, inputs, settings),
     ]
-
-
-def is_clustered(stores: StoresSpec) -> bool:
-    """Tell whether CloudNativePG runs PostgreSQL."""
-    managed = stores.postgres.managed if stores.postgres else None
-    return managed is not None and managed.provider == "CloudNativePG"
 
 
 def expected_names(cache_name: str, stores: StoresSpec) -> frozenset[tuple[str, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cachewright.api.inference_cache import InferenceCache
-from cachewright.api.names import postgres_name
+from cachewright.api.names import LABEL_CLOUDNATIVE_PG_CLUSTER, postgres_name
 from cachewright.api.stores import ManagedPostgres
 from cachewright.api.workload import PodPlacement
 from cachewright.render.managed_store import kept_resources
@@ -23,9 +23,6 @@ CLOUDNATIVE_PG: Final = "postgresql.cnpg.io/v1"
 
 SECRET_TYPE: Final = "kubernetes.io/basic-auth"  # noqa: S105 - a type, not a password
 """What CloudNativePG asks of a Secret with credentials; no other Secret of ours has it."""
-
-LABEL_CLUSTER: Final = "cnpg.io/cluster"
-"""On pods and volume claims: the Cluster that they belong to."""
 
 LABEL_RELOAD: Final = "cnpg.io/reload"
 """On a Secret: a change of it counts at once."""
@@ -122,7 +119,7 @@ def _placement(managed: PodPlacement, name: str) -> Manifest:
         _AFFINITIES.get(part, part): value for part, value in (managed.affinity or {}).items()
     }
     affinity |= {part: given[part] for part in ("nodeSelector", "tolerations") if part in given}
-    selector = {"labelSelector": {"matchLabels": {LABEL_CLUSTER: name}}}
+    selector = {"labelSelector": {"matchLabels": {LABEL_CLOUDNATIVE_PG_CLUSTER: name}}}
     fields: Manifest = {
         "affinity": affinity,
         "topologySpreadConstraints": [
