@@ -93,6 +93,7 @@ def test_unrelated_secrets_cost_no_memory(
         assert rss_at_rest(operator) - empty < 10 * MIB
 
 
+@pytest.mark.timeout(600)  # about memory, not time
 def test_two_hundred_objects_fit_into_two_hundred_megabytes(
     api_server: ApiServer, admin: Admin, crowd: str, tmp_path: Path
 ) -> None:

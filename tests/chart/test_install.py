@@ -11,11 +11,13 @@ import pytest
 from e2e.cluster import binaries
 from e2e.cluster.apiserver import ApiServer
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.processes import wait_until
 from tests.chart.helm import Helm, Manifest, of_kind
 
 pytestmark = pytest.mark.api
 
 CRD = "inferencecaches.cachewright.dev"
+RIGHTS_SECONDS = 30.0
 OPERATOR = "system:serviceaccount:cachewright-system:cachewright"
 
 
@@ -69,6 +71,11 @@ def can(server: ApiServer, verb: str, resource: str, namespace: str, subresource
     return answer.strip() == "yes"
 
 
+def wait_for_rights(server: ApiServer, namespace: str) -> None:
+    """Wait until the server goes by the rights that were just installed; it hears of them a moment later."""
+    wait_until(lambda: can(server, "watch", CRD, namespace), "the operator's rights count", RIGHTS_SECONDS)
+
+
 def test_install_upgrade_and_uninstall(server: ApiServer, helm: Helm) -> None:
     """Install creates every object, a second run changes none, uninstall leaves the CRD and its objects."""
     rendered = helm.manifests(release="cachewright")
@@ -107,6 +114,7 @@ def test_a_namespaced_install_reaches_its_namespaces_alone(server: ApiServer, he
         server.kubectl("create", "namespace", namespace)
     notes = install(helm, {"watchNamespaces": ["ml"]})
     assert "kubectl -n ml apply" in notes
+    wait_for_rights(server, "ml")
     for verb, resource in [("watch", "inferencecaches.cachewright.dev"), ("get", "secrets")]:
         assert can(server, verb, resource, "ml")
         assert not can(server, verb, resource, "other")
@@ -119,7 +127,7 @@ def test_a_namespaced_install_reaches_its_namespaces_alone(server: ApiServer, he
 def test_a_cluster_wide_install_reaches_every_namespace(server: ApiServer, helm: Helm) -> None:
     """Without watched namespaces the operator works everywhere, and still holds no other right."""
     install(helm)
-    assert can(server, "watch", "inferencecaches.cachewright.dev", "default")
+    wait_for_rights(server, "default")
     assert can(server, "patch", "inferencecaches.cachewright.dev", "default", "status")
     assert not can(server, "update", "inferencecaches.cachewright.dev", "default")
     assert not can(server, "delete", "pods", "default")
