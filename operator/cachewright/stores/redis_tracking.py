@@ -61,10 +61,18 @@ class RedisTrackingStore:
                         group.create_task(_follow(connection, key_prefix(cache_id), listener))
             except* (StoreError, exceptions.RedisError, exceptions.RedisClusterException, OSError):
                 pass  # whoever had begun to listen has told so
+            _go_on_unless_cancelled()
             if clock() - started > LONGEST_PAUSE_SECONDS:
                 pause_seconds = FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+
+
+def _go_on_unless_cancelled() -> None:
+    """Raise what a task group swallows that is cancelled in the moment in which one of its tasks fails."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _follow(connection: AbstractConnection, prefix: str, listener: KeyListener) -> None:
