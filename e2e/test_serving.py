@@ -62,6 +62,10 @@ def test_the_demo_tells_its_story(installation: Installation) -> None:
     ):
         assert words in done.stdout
     assert "✗" not in done.stdout
+    # What it leaves to look around in would serve on beside all tests that follow.
+    shown = installation.kubectl.within("default")
+    shown.run("delete", "icache", "--all")
+    shown.run("delete", "deployment,service", "engine", "qdrant", "--ignore-not-found")
     # The test's own installation asks for two operators.
     installation.install("replicas=2")
 
