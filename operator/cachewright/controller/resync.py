@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,7 +51,7 @@ class Resync:
         told = False
         while True:
             try:
-                keys = await self._keys()
+                keys, patched = await self._keys(), await self._patched()
             except (KubeNotFound, KubeUnavailable) as error:
                 if not told:
                     log.warning("waiting for the InferenceCache definition", error=str(error))
@@ -59,7 +60,7 @@ class Resync:
             else:
                 break
         self.roster.replace(keys)
-        for key in {*keys, *await self._patched()}:
+        for key in {*keys, *patched}:
             self.queue.add(key)
         log.info("objects listed", count=len(keys))
 
@@ -79,27 +80,23 @@ class Resync:
     async def _patched(self) -> list[CacheKey]:
         """Name the objects that workloads were patched for, whether they are still there or not."""
         keys: list[CacheKey] = []
-        places: Sequence[str | None] = self.namespaces or [None]
-        for namespace in places:
-            for kind in patched_kinds(engine_stacks=self.engine_stacks):
+        for kind in patched_kinds(engine_stacks=self.engine_stacks):
+            with suppress(KubeNotFound):  # A stack that is not installed.
                 keys += [
                     CacheKey(metadata["namespace"], metadata["labels"][LABEL_PREFIX_PATCHED])
-                    for metadata in await self._labelled(kind, namespace)
+                    for metadata in await self._metadata(kind, LABEL_PREFIX_PATCHED)
                 ]
         return keys
 
-    async def _labelled(self, kind: ResourceKind, namespace: str | None) -> list[Manifest]:
-        try:
-            listed = await self.kube.list_metadata(kind, namespace, LABEL_PREFIX_PATCHED)
-        except KubeNotFound:
-            return []  # A stack that is not installed.
-        return [found["metadata"] for found in listed]
-
     async def _keys(self) -> list[CacheKey]:
-        keys: list[CacheKey] = []
+        found = await self._metadata(INFERENCE_CACHES)
+        return [CacheKey(metadata["namespace"], metadata["name"]) for metadata in found]
+
+    async def _metadata(self, kind: ResourceKind, label_selector: str = "") -> list[Manifest]:
+        """List the metadata of a kind's objects in all namespaces that are served."""
         places: Sequence[str | None] = self.namespaces or [None]
-        for namespace in places:
-            for found in await self.kube.list_metadata(INFERENCE_CACHES, namespace):
-                metadata = found["metadata"]
-                keys.append(CacheKey(metadata["namespace"], metadata["name"]))
-        return keys
+        return [
+            found["metadata"]
+            for namespace in places
+            for found in await self.kube.list_metadata(kind, namespace, label_selector)
+        ]
