@@ -16,7 +16,7 @@ from typing import Any, Final
 from cachewright.cli.config_maps import Texts, config_map_texts
 from cachewright.cli.explain_live import CLUSTER, LOCAL, LayerNumbers, Live, read_cluster, read_local
 from cachewright.cli.manifests import Manifest
-from cachewright.cli.validate import STDIN, Report, findings, is_ours, manifests_in
+from cachewright.cli.validate import STDIN, Report, add_files_argument, findings, is_ours, manifests_in
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec
 from cachewright.reconcile.explanation import (
     ABSENT,
@@ -96,14 +96,8 @@ class _Editions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        dest="files",
-        metavar="FILE",
-        help="old and new edition, in this order; with --live the new one alone; - for standard input",
+    add_files_argument(
+        parser, "old and new edition, in this order; with --live the new one alone; - for standard input"
     )
     parser.add_argument(
         "--live",

@@ -23,7 +23,16 @@ from cachewright.api.durations import DURATION_PATTERN, parse_duration_seconds
 from cachewright.api.model import URL_PATTERN
 from cachewright.cli.config_maps import config_map_texts
 from cachewright.cli.manifests import Manifest
-from cachewright.cli.validate import STDIN, Report, files_in, findings, is_ours, manifests_in, shown
+from cachewright.cli.validate import (
+    STDIN,
+    Report,
+    add_files_argument,
+    files_in,
+    findings,
+    is_ours,
+    manifests_in,
+    shown,
+)
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec, LocalError
 from cachewright.gateway.main import configure_logs
@@ -56,14 +65,8 @@ _STARTING_FAILED: Final = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        dest="files",
-        metavar="FILE",
-        help="file with the InferenceCache, and Secrets if you like; - for standard input; may be repeated",
+    add_files_argument(
+        parser, "file with the InferenceCache, and Secrets if you like; - for standard input; may be repeated"
     )
     parser.add_argument("--name", help="which InferenceCache, where the files have several")
     parser.add_argument(

@@ -13,7 +13,7 @@ from typing import Final
 import yaml
 
 from cachewright.cli.manifests import Manifest
-from cachewright.cli.validate import Report, findings, is_ours, manifests_in
+from cachewright.cli.validate import Report, add_files_argument, findings, is_ours, manifests_in
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec
 from cachewright.sizing.estimate import Estimate, estimate
@@ -49,14 +49,8 @@ _MOST: Final = 10_000_000_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        dest="files",
-        metavar="FILE",
-        help="file or directory with InferenceCaches, - for standard input; may be repeated",
+    add_files_argument(
+        parser, "file or directory with InferenceCaches, - for standard input; may be repeated"
     )
     parser.add_argument(
         "--entries", type=_count, required=True, metavar="N", help="answers alive at one time, such as 500k"

@@ -89,17 +89,16 @@ class Report:
         return ", ".join(parts)
 
 
+def add_files_argument(parser: argparse.ArgumentParser, told: str) -> None:
+    """Declare the option that names the files of every command that reads objects; `told` is its help."""
+    parser.add_argument(
+        "-f", "--filename", action="append", required=True, dest="files", metavar="FILE", help=told
+    )
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `cachewright validate`."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        dest="files",
-        metavar="FILE",
-        help="file or directory to check, - for standard input; may be repeated",
-    )
+    add_files_argument(parser, "file or directory to check, - for standard input; may be repeated")
     parser.add_argument(
         "--old",
         metavar="FILE",
