@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import openai
 import psutil
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 QUICKSTART = Path(__file__).parents[2] / "examples/quickstart.yaml"
 API_KEYS = "- {key: sk-acme, tenant: acme}\n- {key: sk-globex, tenant: globex}\n"
@@ -103,6 +104,11 @@ class Local:
         with self.client(tenant) as client:
             raw = client.chat.completions.with_raw_response.create(messages=messages, **fields)
             return raw.headers["cache-status"], raw.parse().choices[0].message.content or ""
+
+    def counted(self, metric: str) -> float:
+        """Return what the gateway's metrics say of a name, over all labels."""
+        families = text_string_to_metric_families(fetch(self.ready["metrics_url"])[1])
+        return sum(each.value for family in families for each in family.samples if each.name == metric)
 
     def said(self) -> str:
         """Return what it wrote to standard error so far."""

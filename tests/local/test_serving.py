@@ -190,11 +190,13 @@ def test_the_laptop_example_answers_similar_questions(tmp_path: Path) -> None:
     """With the built-in embedder and vectors in memory; another number is another question."""
     with running(tmp_path, manifest=QUICKSTART.parent / "laptop.yaml") as laptop:
         first, answer = laptop.ask("How do I reset my password?")
+        eventually(lambda: laptop.counted("cachewright_semantic_stored_total") == 1)  # behind the answer
         again, same = laptop.ask("How can I reset my password?")
         assert first.startswith(MISS)
         assert again.startswith(HIT)
         assert same == answer
         assert laptop.ask("How do I export 10 files?")[0].startswith(MISS)
+        eventually(lambda: laptop.counted("cachewright_semantic_stored_total") == 2)
         assert laptop.ask("How do I export 20 files?")[0].startswith(MISS)
         with laptop.client() as client:
             vectors = [

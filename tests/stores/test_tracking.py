@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from redis.asyncio import Redis
 
+from cachewright.errors import StoreUnavailable
 from cachewright.keys.scheme import TAGS
 from cachewright.stores import redis_tracking
 from cachewright.stores.protocols import CacheStore
@@ -180,4 +181,34 @@ async def test_a_silent_server_is_lost(server: RedisServer, monkeypatch: pytest.
             server.thaw()
         await store.publish_record(subject.record(7))
         await notes.lost_more_often_than(lost + 1)
+    await store.aclose()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_following_ends_when_told_to_in_the_moment_in_which_it_fails(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    """However many turns of the event loop lie between the failure and the cancellation."""
+    follows: list[asyncio.Future[None]] = []
+
+    async def follow(*_: object) -> None:
+        follows.append(asyncio.get_running_loop().create_future())
+        await follows[-1]
+
+    monkeypatch.setattr(redis_tracking, "_follow", follow)
+    monkeypatch.setattr(redis_tracking, "FIRST_PAUSE_SECONDS", 0.0)
+    store = open_cache_store(server.url("gateway"))
+    task = asyncio.create_task(store.follow_keys(server.cache_id, Notes()))
+
+    async def is_following() -> bool:
+        return bool(follows)
+
+    await until(is_following)
+    follows[0].set_exception(StoreUnavailable("gone"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=10)
+    assert done
+    assert task.cancelled()
     await store.aclose()

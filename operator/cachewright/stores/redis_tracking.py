@@ -8,7 +8,7 @@ Used by the exact layer's copies in process memory, through CacheStore.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 from redis import exceptions
@@ -56,23 +56,32 @@ class RedisTrackingStore:
             started = clock()
             try:
                 connections = await self._link.connections_to_primaries()
-                async with asyncio.TaskGroup() as group:
-                    for connection in connections.values():
-                        group.create_task(_follow(connection, key_prefix(cache_id), listener))
-            except* (StoreError, exceptions.RedisError, exceptions.RedisClusterException, OSError):
+                await _until_one_fails(
+                    [_follow(connection, key_prefix(cache_id), listener) for connection in connections.values()]
+                )
+            except (StoreError, exceptions.RedisError, exceptions.RedisClusterException, OSError):
                 pass  # whoever had begun to listen has told so
-            _go_on_unless_cancelled()
             if clock() - started > LONGEST_PAUSE_SECONDS:
                 pause_seconds = FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
 
 
-def _go_on_unless_cancelled() -> None:
-    """Raise what a task group swallows that is cancelled in the moment in which one of its tasks fails."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
+async def _until_one_fails(followers: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run all until one fails, end the others and raise what the one raised.
+
+    Not a task group: that of Python 3.11 swallows a cancellation which comes in the moment in which one of
+    its tasks fails, and whoever waited for the end of the caller would wait for ever.
+    """
+    tasks = [asyncio.create_task(follower) for follower in followers]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
 
 
 async def _follow(connection: AbstractConnection, prefix: str, listener: KeyListener) -> None:
