@@ -56,9 +56,8 @@ class RedisTrackingStore:
             started = clock()
             try:
                 connections = await self._link.connections_to_primaries()
-                await _until_one_fails(
-                    [_follow(connection, key_prefix(cache_id), listener) for connection in connections.values()]
-                )
+                prefix = key_prefix(cache_id)
+                await _until_one_fails([_follow(each, prefix, listener) for each in connections.values()])
             except (StoreError, exceptions.RedisError, exceptions.RedisClusterException, OSError):
                 pass  # whoever had begun to listen has told so
             if clock() - started > LONGEST_PAUSE_SECONDS:
