@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -11,18 +12,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psycopg
 import pytest
 
+from cachewright.errors import StoreError
+from cachewright.gateway.probing import ProbeDuty
 from cachewright.kube.events import KubeEvents
 from cachewright.kube.memory import MemoryKube
 from cachewright.kube.protocol import INFERENCE_CACHES
+from cachewright.policy.document import PostgresPolicy
 from cachewright.reconcile.service import Outcome, Reconciler
 from cachewright.reconcile.settings import OperatorSettings
 from cachewright.render.settings import RenderSettings
 from cachewright.stores.redis_record import open_record_store
+from tests.gateway.harness import running
+from tests.gateway.semantic import SemanticGateway, embedding_server
 from tests.support.caches import cache_document
 from tests.support.postgres_servers import PostgresServer, run_postgres
 from tests.support.postgres_tls import TlsProxy
@@ -30,6 +36,8 @@ from tests.support.proxies import Proxy
 from tests.support.qdrant_servers import GivenServer, QdrantServer
 from tests.support.redis_servers import RedisServer, run_redis
 from tests.support.redis_topologies import Topology, make_certificates
+from tests.support.small_disks import fill, small_disk
+from tests.support.vectors import vector_entry
 from tests.support.waiting import until
 
 
@@ -62,6 +70,7 @@ class World:
     monotonic: float = 0.0
     namespace: str = "ml"
     name: str = "demo"
+    cache_id: str | None = None
     kube: MemoryKube = field(default_factory=MemoryKube)
 
     def __post_init__(self) -> None:
@@ -100,10 +109,11 @@ class World:
             "semantic": {"store": self.store},
             "embedding": {"cold": "Postgres"},
         }
-        parts = {"stores": stores, "layers": layers, "embedder": {"builtin": {}}}
-        document = cache_document(
-            self.name, self.namespace, spec={**parts, "gateway": {"replicas": self.replicas}}
-        )
+        parts: dict[str, Any] = {"stores": stores, "layers": layers, "embedder": {"builtin": {}}}
+        parts["gateway"] = {"replicas": self.replicas}
+        if self.cache_id is not None:
+            parts["cacheID"] = self.cache_id
+        document = cache_document(self.name, self.namespace, spec=parts)
         del document["metadata"]["uid"]
         await self.kube.apply(document)
 
@@ -406,3 +416,57 @@ async def test_a_standby_of_postgres_is_unfit(world: World) -> None:
         status, reason, message = await world.told()
     assert (status, reason) == ("False", "StoreUnfit")
     assert "replica" in message
+
+
+async def is_full(gateway: SemanticGateway) -> bool:
+    """Keep some answers as the gateway does; tells whether all were refused, also those that are small."""
+    current = gateway.process._parts_and_record()
+    assert current is not None
+    parts, record = current
+    assert parts.space is not None
+    assert parts.vectors is not None
+    space = await parts.space.of(record.layers["Semantic"].keyspace)
+    refused = 0
+    for _ in range(20):
+        entry = vector_entry(secrets.token_hex(8), dimensions=space.dimensions)
+        try:
+            await parts.vectors.put(space, entry)
+        except StoreError:
+            refused += 1
+    return refused == 20
+
+
+async def test_a_full_disk_of_postgres_is_told_with_its_cause(world: World, tmp_path: Path) -> None:
+    """A gateway tries to write; what the database says stands in the condition until there is room again."""
+    with run_redis("valkey") as redis, small_disk(200) as disk, run_postgres(disk=disk) as postgres:
+        world.store, world.dsn = "Postgres", postgres.dsn()
+        world.redis_url, world.cache_id = redis.url("root"), redis.cache_id
+        async with embedding_server() as embeddings:
+            gateway = SemanticGateway(tmp_path, redis, "http://127.0.0.1:1", embeddings)
+            gateway.enact(semantic={"store": "Postgres"}, postgres=PostgresPolicy())
+            gateway.mount("postgres/dsn", postgres.dsn())
+            async with running(gateway):
+                duty = ProbeDuty(gateway.process._parts_and_record)
+
+                async def told() -> tuple[str, str, str]:
+                    duty.connections_changed()
+                    await duty.take_turn()
+                    world.monotonic += 60
+                    return await world.told()
+
+                async def is_well() -> bool:
+                    is_told = (await told())[:2] == ("True", "Ready")
+                    current = gateway.process._parts_and_record()
+                    # And the gateway keeps answers where the operator's record says.
+                    return is_told and current is not None and current[1].revision > gateway.record.revision
+
+                await until(is_well, seconds=60)
+                assert not await is_full(gateway)
+                ballast = fill(disk)
+                await until(partial(is_full, gateway), seconds=60)
+                status, reason, message = await told()
+                assert (status, reason) == ("False", "LayerFailing")
+                assert message.startswith("Layer Semantic: "), message
+                assert "No space left on device" in message
+                ballast.unlink()
+                await until(is_well, seconds=60)

@@ -87,13 +87,13 @@ class PostgresServer:
 
 
 @contextmanager
-def run_postgres(max_file_kb: int | None = None) -> Iterator[PostgresServer]:
-    """Run a server until the block ends.
+def run_postgres(max_file_kb: int | None = None, disk: Path | None = None) -> Iterator[PostgresServer]:
+    """Run a server until the block ends; its files lie on `disk`, which must be passable for everybody.
 
     With `max_file_kb` no file may grow beyond that, which PostgreSQL takes like a full disk (EFBIG instead of
     ENOSPC); its write-ahead log needs 16 MB a file.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f"cachewright-postgres-{secrets.token_hex(2)}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"cachewright-postgres-{secrets.token_hex(2)}-", dir=disk))
     if os.getuid() == 0:
         shutil.chown(folder, RUNS_AS)
     with socket.socket() as probe:

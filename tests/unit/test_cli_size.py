@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cachewright.api.quantities import parse_bytes
 from cachewright.cli.main import main
 from cachewright.crd.validation import problems
 
@@ -44,6 +45,20 @@ def test_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     for store in cache["stores"]:
         assert store["memoryBytes"] == sum(part["memoryBytes"] for part in store["parts"])
         assert store["diskBytes"] == sum(part["diskBytes"] for part in store["parts"])
+
+
+def test_each_instance_of_a_replicated_store_holds_and_costs_all_of_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What to write is of each; the cost is of all."""
+    where = ["-f", str(EXAMPLES / "cloudnative-pg.yaml"), "--entries", "100k", "--prices", "memory=3,disk=1"]
+    main(["size", *where])
+    assert "  postgres, each of 3 instances\n" in capsys.readouterr().out
+    main(["size", *where, "-o", "json"])
+    ((_, store),) = [each["stores"] for each in json.loads(capsys.readouterr().out)["caches"]]
+    memory, disk = (parse_bytes(setting["wanted"]) / 2**30 for setting in store["settings"])
+    assert store["instances"] == 3
+    assert store["costPerMonth"] == pytest.approx(3 * (3 * memory + disk), abs=0.01)
 
 
 def test_a_patch_makes_it_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

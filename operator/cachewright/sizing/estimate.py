@@ -56,6 +56,8 @@ class StoreSize:
     is_managed: bool
     settings: tuple[Setting, ...]
     """For a store of somebody else's: what to give it, in the words of a managed one."""
+    instances: int = 1
+    """Servers that hold all of it each: replicas count as much as the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,11 @@ def _expired_share(spec: InferenceCacheSpec) -> float:
 
 def _sized(spec: InferenceCacheSpec, need: Need) -> StoreSize:
     settings = tuple(_settings(spec, need))
-    return StoreSize(need, all(setting.declared is not None for setting in settings), settings)
+    is_managed = all(setting.declared is not None for setting in settings)
+    postgres, instances = spec.stores.postgres, 1
+    if need.store == "postgres" and postgres is not None and postgres.managed is not None:
+        instances = postgres.managed.instances
+    return StoreSize(need, is_managed, settings, instances)
 
 
 def _settings(spec: InferenceCacheSpec, need: Need) -> Iterator[Setting]:

@@ -23,11 +23,11 @@ class Prices:
     disk: float
 
     def of(self, store: StoreSize) -> float:
-        """Return what a store of the wanted size costs in a month."""
+        """Return what a store of the wanted size costs in a month, with all its instances."""
         memory, *disk = (parse_bytes(setting.wanted) for setting in store.settings)
         if store.need.store == "redis":
             memory = container_memory_mebibytes(memory) * MEBIBYTE
-        return (self.memory * memory + self.disk * sum(disk)) / GIBIBYTE
+        return store.instances * (self.memory * memory + self.disk * sum(disk)) / GIBIBYTE
 
 
 def as_text(cache: str, told: Estimate, prices: Prices | None) -> str:
@@ -83,7 +83,7 @@ def _assumed(told: Estimate) -> str:
 def _stores(told: Estimate, prices: Prices | None) -> Iterator[str]:
     for store in told.stores:
         need = store.need
-        yield f"  {need.store}{'' if store.is_managed else ' (external)'}"
+        yield f"  {need.store}{_servers(store)}"
         yield f"    {'':34}{'entries':>14}{'memory':>12}{'disk':>12}"
         for part in need.parts:
             entries = f"{part.entries:,}" if part.entries > 1 else ""
@@ -97,6 +97,12 @@ def _stores(told: Estimate, prices: Prices | None) -> Iterator[str]:
                 yield f"    give it {setting.wanted} of {_plainly(setting.path)}"
         if prices is not None:
             yield f"    cost of that: {prices.of(store):,.2f} a month"
+
+
+def _servers(store: StoreSize) -> str:
+    if not store.is_managed:
+        return " (external)"
+    return f", each of {store.instances} instances" if store.instances > 1 else ""
 
 
 def _verdict(told: Estimate) -> Iterator[str]:
@@ -121,6 +127,7 @@ def _store_json(store: StoreSize, prices: Prices | None) -> dict[str, Any]:
     return {
         "store": store.need.store,
         "managed": store.is_managed,
+        "instances": store.instances,
         "memoryBytes": store.need.memory_bytes,
         "diskBytes": store.need.disk_bytes,
         "parts": [
