@@ -24,6 +24,7 @@ from cachewright.calibration.pairs import COLUMNS, LabelledPair, read_pairs, rea
 from cachewright.calibration.report import Report, Wanted, as_json, as_text, make_report, patch
 from cachewright.cli.calibrate_embedding import add_embedder_arguments, embedder_of, similarities
 from cachewright.cli.calibrate_plot import ENDINGS, write_plot
+from cachewright.cli.options import add_output_argument
 from cachewright.errors import CachewrightError, InvalidDocument, InvalidInput
 from cachewright.policy.guard import refusals
 
@@ -87,13 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"draw into FILE, which ends with {', '.join(f'.{each}' for each in ENDINGS)}; may be repeated",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=["text", "json", "patch"],
-        default="text",
-        help="form of the result (default: text)",
-    )
+    add_output_argument(parser, "patch")
     parser.add_argument("--from-shadow", metavar="FILE", help="read samples of Shadow mode in place of pairs")
     parser.add_argument(
         "--label",

@@ -16,7 +16,8 @@ from typing import Any, Final
 from cachewright.cli.config_maps import Texts, config_map_texts
 from cachewright.cli.explain_live import CLUSTER, LOCAL, LayerNumbers, Live, read_cluster, read_local
 from cachewright.cli.manifests import Manifest
-from cachewright.cli.validate import STDIN, Report, add_files_argument, findings, is_ours, manifests_in
+from cachewright.cli.options import add_files_argument, add_output_argument
+from cachewright.cli.validate import STDIN, Report, findings, is_ours, manifests_in
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec
 from cachewright.reconcile.explanation import (
     ABSENT,
@@ -112,9 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state-dir", type=Path, metavar="DIR", help="with --live local: as `cachewright local` was told"
     )
-    parser.add_argument(
-        "-o", "--output", choices=["text", "json"], default="text", help="form of the result (default: text)"
-    )
+    add_output_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:

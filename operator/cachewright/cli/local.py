@@ -23,10 +23,10 @@ from cachewright.api.durations import DURATION_PATTERN, parse_duration_seconds
 from cachewright.api.model import URL_PATTERN
 from cachewright.cli.config_maps import config_map_texts
 from cachewright.cli.manifests import Manifest
+from cachewright.cli.options import add_files_argument, add_output_argument
 from cachewright.cli.validate import (
     STDIN,
     Report,
-    add_files_argument,
     files_in,
     findings,
     is_ours,
@@ -113,13 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where key and record are kept (default: $XDG_STATE_HOME/cachewright/local/NAME)",
     )
     state.add_argument("--ephemeral", action="store_true", help="keep nothing")
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=["text", "json"],
-        default="text",
-        help="json: one line when ready, for scripts",
-    )
+    add_output_argument(parser, told="json: one line when ready, for scripts")
     parser.add_argument("--plain", action="store_true", help="lines in place of the live view")
     parser.add_argument(
         "--interval",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from cachewright.cli.options import add_output_argument
 from cachewright.cli.prefix_text import lines_of
 from cachewright.engines.prefix.chat_log import LogFields, LoggedRequest, Passed, check_any, read_log
 from cachewright.engines.prefix.report import AnalysisSettings, PrefixReport, analyze
@@ -73,9 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="write a page with the chart and the tables"
     )
-    parser.add_argument(
-        "-o", "--output", choices=["text", "json"], default="text", help="form of the result (default: text)"
-    )
+    add_output_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ import sys
 from typing import Any, Final
 
 from cachewright.api.quantities import parse_bytes
+from cachewright.cli.options import add_output_argument
 from cachewright.engines.arguments import merge
 from cachewright.engines.configuration import EngineConfiguration
 from cachewright.engines.configuring import configure, is_known_version
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-cached-tokens", action="store_true", help="do not report cached tokens in each answer's usage"
     )
-    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+    add_output_argument(parser)
     parser.add_argument(
         "arguments", nargs="*", metavar="-- ARG", help="the engine's arguments as they are today"
     )

@@ -13,7 +13,8 @@ from typing import Final
 import yaml
 
 from cachewright.cli.manifests import Manifest
-from cachewright.cli.validate import Report, add_files_argument, findings, is_ours, manifests_in
+from cachewright.cli.options import add_files_argument, add_output_argument
+from cachewright.cli.validate import Report, findings, is_ours, manifests_in
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec
 from cachewright.sizing.estimate import Estimate, estimate
@@ -94,13 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="memory=P,disk=P",
         help="of a GiB in a month; costs are told in the same money",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=["text", "json", "patch"],
-        default="text",
-        help="form of the result (default: text)",
-    )
+    add_output_argument(parser, "patch")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from cachewright.api.names import GROUP, KIND
 from cachewright.cli.manifests import Manifest, Position, read_manifests
+from cachewright.cli.options import add_files_argument, add_output_argument
 from cachewright.crd.validation import STRUCTURE, problems
 from cachewright.errors import InvalidDocument
 
@@ -89,13 +90,6 @@ class Report:
         return ", ".join(parts)
 
 
-def add_files_argument(parser: argparse.ArgumentParser, told: str) -> None:
-    """Declare the option that names the files of every command that reads objects; `told` is its help."""
-    parser.add_argument(
-        "-f", "--filename", action="append", required=True, dest="files", metavar="FILE", help=told
-    )
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `cachewright validate`."""
     add_files_argument(parser, "file or directory to check, - for standard input; may be repeated")
@@ -104,9 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the objects as they are now, to check rules about changes too (matched by namespace and name)",
     )
-    parser.add_argument(
-        "-o", "--output", choices=["text", "json"], default="text", help="form of the result (default: text)"
-    )
+    add_output_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:

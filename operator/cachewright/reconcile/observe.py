@@ -89,13 +89,13 @@ async def observe(
     patched = await see_patched(kube, document, wish, prefix, children)
     template = await _template(kube, namespace, spec)
     rivals = await _rivals(kube, document, children)
-    store_pods = await see_store_pods(kube, namespace, str(document["metadata"]["name"]), spec)
+    store_pods = await see_store_pods(kube, namespace, name, spec)
     store, checks = StoreState(), _NO_FINDINGS
     if spec is not None:
-        url = store_url(children, states, name)
         owner = Owner(namespace, name, children)
         targets = store_targets(spec, states, owner) if store_checks is not None else StoreTargets()
         await load_clients(qdrant=targets.qdrant is not None, postgres=targets.postgres is not None)
+        url = store_url(children, states, name)
         store, checks = await asyncio.gather(
             _store_state(document, children, url, open_record_store, settings),
             _check(store_checks, document, targets),
