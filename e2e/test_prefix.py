@@ -61,6 +61,10 @@ class Engine:
         found = self.kubectl.get("pods", "-l", "app.kubernetes.io/name=engine")["items"]
         return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
+    def text(self) -> str:
+        """Return all that the Deployment says, but for who owns which of it."""
+        return json.dumps(self.kubectl.get("deployment", "engine"))
+
     def is_failing(self) -> bool:
         """Tell whether a pod of it was started and ended."""
         states = [s for pod in self.pods() for s in pod["status"].get("containerStatuses", [])]
@@ -135,6 +139,20 @@ def test_an_engine_gets_its_settings_once_and_shares_prefixes_within_a_tenant(
         _shares_within_a_tenant(workspace, client)
     _undoes_a_bad_flag(workspace, engine)
     wait_for("a hit rate", lambda: _hit_rate(workspace) > 0.5, PATIENCE_SECONDS)
+
+
+def test_a_patched_engine_is_rolled_once_and_given_back(workspace: Workspace, engine: Engine) -> None:
+    """On clusters without the policy: one roll-out brings the words, and one takes them back."""
+    first, before = engine.revision, engine.words()
+    on = {"engine": "VLLM", "engineVersion": "0.32.0", "workloadRef": {"name": "engine"}}
+    change(workspace, "True Ready", **on, delivery="Patch", rollout="Immediate")
+    assert engine.rolled() == first + 1
+    assert engine.words() == [*before[:-1], "--enable-prefix-caching", "--enable-prompt-tokens-details"]
+    engine.kubectl.run("delete", "icache", "demo")
+    wait_for("nothing of ours", lambda: "cachewright.dev" not in engine.text(), PATIENCE_SECONDS)
+    assert engine.rolled() == first + 2
+    wait_for("one pod", lambda: len(engine.pods()) == 1, PATIENCE_SECONDS)
+    assert engine.words() == before
 
 
 def _shares_within_a_tenant(workspace: Workspace, client: ChatClient) -> None:
