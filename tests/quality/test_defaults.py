@@ -73,6 +73,7 @@ def test_a_guard_costs_few_of_the_right_hits(shipped: Sequence[Judged], held_out
 
 if QQP:
 
+    @pytest.mark.timeout(3600)  # 16,000 texts are embedded, one after the other
     def test_quora_question_pairs() -> None:
         """At the defaults: precision of .90 at a recall of .20 or better."""
         found = point(asyncio.run(judge(qqp_sample(Path(QQP)))), THRESHOLD, GUARD)
