@@ -311,8 +311,10 @@ class World:
 
     async def _let_all_end(self) -> None:
         await self.settle()
-        while self.waiting:
-            self.waiting.pop(0).set_result(None)
+        # Also where nothing waits: a step may be longer on its way through locks than `settle` looks.
+        while self.waiting or not all(task.done() for task in self.tasks):
+            if self.waiting:
+                self.waiting.pop(0).set_result(None)
             await self.settle()
         await asyncio.gather(*self.tasks)
 
