@@ -23,6 +23,7 @@ from cachewright.keys.scheme import TAGS
 from cachewright.layers.entry import MOST_HEAD_BYTES, generations_in
 from cachewright.layers.exact import LAYER, ExactLayer
 from cachewright.layers.pace import Pace
+from cachewright.layers.reclaim import PAGE_SIZE
 from cachewright.layers.sweep import TICKETS
 from cachewright.layers.ticket import generations_in_ticket
 from cachewright.stores.protocols import CacheStore
@@ -32,9 +33,6 @@ SETTLE_SECONDS: Final = 2.0
 
 _COUNTED: Final = frozenset({LAYER, TICKETS})
 """Layers whose entries are all here, or told of by tickets."""
-
-PAGE_SIZE: Final = 200
-"""Keys looked at in one step."""
 
 
 @dataclass(frozen=True, slots=True)
