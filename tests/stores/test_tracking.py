@@ -14,6 +14,7 @@ from cachewright.errors import StoreUnavailable
 from cachewright.keys.scheme import TAGS
 from cachewright.stores import redis_tracking
 from cachewright.stores.protocols import CacheStore
+from cachewright.stores.redis_client import RedisLink
 from cachewright.stores.redis_entries import open_cache_store
 from tests.stores.conftest import Subject
 from tests.support.redis_servers import RedisServer
@@ -211,4 +212,30 @@ async def test_following_ends_when_told_to_in_the_moment_in_which_it_fails(
     done, _ = await asyncio.wait([task], timeout=10)
     assert done
     assert task.cancelled()
+    await store.aclose()
+
+
+async def test_a_cluster_without_primaries_is_asked_again(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the moment there is nobody to follow, and that is no end."""
+    asked = 0
+
+    async def nobody(_link: RedisLink) -> dict[str, object]:
+        nonlocal asked
+        asked += 1
+        return {}
+
+    monkeypatch.setattr(RedisLink, "connections_to_primaries", nobody)
+    monkeypatch.setattr(redis_tracking, "FIRST_PAUSE_SECONDS", 0.01)
+    store = open_cache_store(server.url("gateway"))
+    task = asyncio.create_task(store.follow_keys(server.cache_id, Notes()))
+
+    async def is_asked_again() -> bool:
+        return task.done() or asked > 1
+
+    await until(is_asked_again)
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     await store.aclose()

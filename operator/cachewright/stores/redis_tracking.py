@@ -69,9 +69,11 @@ class RedisTrackingStore:
 async def _until_one_fails(followers: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Run all until one fails, end the others and raise what the one raised.
 
-    Not a task group: that of Python 3.11 swallows a cancellation which comes in the moment in which one of
-    its tasks fails, and whoever waited for the end of the caller would wait for ever.
+    Not a task group or gather: in Python 3.11 both may swallow a cancellation which comes in the moment in
+    which one of their tasks fails, and whoever waited for the end of the caller would wait for ever.
     """
+    if not followers:  # a cluster that names no primary for the moment
+        return
     tasks = [asyncio.create_task(follower) for follower in followers]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
