@@ -24,15 +24,7 @@ from cachewright.api.model import URL_PATTERN
 from cachewright.cli.config_maps import config_map_texts
 from cachewright.cli.manifests import Manifest
 from cachewright.cli.options import add_files_argument, add_output_argument
-from cachewright.cli.validate import (
-    STDIN,
-    Report,
-    files_in,
-    findings,
-    is_ours,
-    manifests_in,
-    shown,
-)
+from cachewright.cli.validate import STDIN, Report, files_in, findings, is_ours, manifests_in, shown
 from cachewright.crd.validation import load
 from cachewright.errors import InvalidDocument, InvalidInput, InvalidSpec, LocalError
 from cachewright.gateway.main import configure_logs

@@ -92,10 +92,10 @@ async def observe(
     store_pods = await see_store_pods(kube, namespace, name, spec)
     store, checks = StoreState(), _NO_FINDINGS
     if spec is not None:
+        url = store_url(children, states, name)
         owner = Owner(namespace, name, children)
         targets = store_targets(spec, states, owner) if store_checks is not None else StoreTargets()
         await load_clients(qdrant=targets.qdrant is not None, postgres=targets.postgres is not None)
-        url = store_url(children, states, name)
         store, checks = await asyncio.gather(
             _store_state(document, children, url, open_record_store, settings),
             _check(store_checks, document, targets),
